@@ -16,8 +16,8 @@ HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... .
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
 # Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. They are tested
 # without it, and with it those that are about several goroutines. make deep tests all with it.
-BIG     := ./external ./component
-RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
+BIG     := ./external ./component ./generator/helm
+RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|Random|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # The server of NATS has a data race of its own when its users are changed, so this is tested without -race.
@@ -47,7 +47,7 @@ test: cluster ## the whole suite, in two lanes; much of it with -race where a C 
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... then \
 			env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
-		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component then \
+		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component ./generator/helm then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS))") then \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG)

@@ -25,13 +25,14 @@ type passing struct {
 	digest    string       // of what the revision is rendered from
 	looks     engine.Looks // nil outside a renderer
 	scheme    *runtime.Scheme
+	event     func(reason, note string)
 	// asked reports whether somebody used the client of the target.
 	asked atomic.Bool
 }
 
 // with returns the same for another copy of the component.
 func (p *passing) with(component client.Object) *passing {
-	return &passing{name: p.name, local: p.local, target: p.target, component: component, placement: p.placement, revision: p.revision, digest: p.digest}
+	return &passing{name: p.name, local: p.local, target: p.target, component: component, placement: p.placement, revision: p.revision, digest: p.digest, event: p.event}
 }
 
 func (p *passing) into(ctx context.Context) context.Context {
@@ -141,4 +142,16 @@ func ComponentDigestFromContext(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return p.digest, nil
+}
+
+// RecordEvent records an event of type Normal about the component. reason is a CamelCase word. It works in the context of a
+// [Renderer], a [Generator] and all hooks; anywhere else it returns an error. They are called more than once for the same,
+// so call it only when something happens.
+func RecordEvent(ctx context.Context, reason, note string) error {
+	p, err := passingOf(ctx)
+	if err != nil {
+		return err
+	}
+	p.event(reason, note)
+	return nil
 }

@@ -164,6 +164,42 @@ func TestPurgedOnce(t *testing.T) {
 	}
 }
 
+// TestPurgedLater: what has ended and waits for the end of its wave is done, whoever deletes it before.
+func TestPurgedLater(t *testing.T) {
+	t.Parallel()
+	b := newBench(t).withTasks()
+	job := func(arg string) *batchv1.Job {
+		j := migration(arg)
+		j.Annotations = map[string]string{b.key("purge-order"): "0"}
+		return j
+	}
+	live := func() *unstructured.Unstructured { return b.in(object("batch/v1", "Job", "migrate", nil)) }
+	b.create(job("1"), task("slow"))
+	b.await("created", func(o *bundle.Bundle) bool {
+		return phase(o, "migrate") == api.PhaseUpdating || phase(o, "migrate") == api.PhaseCreating
+	})
+	b.status(live(), jobCompleted)
+	b.await("recorded", func(o *bundle.Bundle) bool { return phase(o, "migrate") == api.PhaseCompleting })
+	b.waiting("Task " + b.namespace + "/slow")
+	b.exists(live()) // it is purged with the wave, not before
+	b.drop(live())
+	b.await("known to be gone", func(o *bundle.Bundle) bool { return phase(o, "migrate") == api.PhaseCompleted })
+	b.stop()
+	b.start()
+	b.fence()
+	b.absent(live())
+	b.finish("slow", true)
+	b.staysEnded("migrate")
+	if n := len(b.requests.Writes("jobs", b.namespace, "migrate")); n != 0 {
+		t.Errorf("%d writes of the Job", n)
+	}
+	b.change(job("2"), task("slow"))
+	testenv.Wait(t, b.admin, live(), "another manifest, another Job", func(*unstructured.Unstructured) bool { return true })
+	b.status(live(), jobCompleted)
+	testenv.Gone(t, b.admin, live(), "all else is ready")
+	b.staysEnded("migrate")
+}
+
 // staysEnded checks that a dependent that has ended is gone, that nothing is written because of that, and that the
 // component is ready.
 func (b *bench) staysEnded(name string) {

@@ -144,6 +144,14 @@ func (d *Dependent) Timeout(limit time.Duration) *Dependent {
 	return d
 }
 
+// Uncounted has the object left out when it is counted whether a component loses too many dependents; see
+// [Options].PruneLimit. It is for what a component gains at the same time: that makes up for nothing. The annotation is
+// uncounted: "true".
+func (d *Dependent) Uncounted() *Dependent {
+	d.settings["uncounted"] = "true"
+	return d
+}
+
 func (d *Dependent) order(name string, n int16) *Dependent {
 	d.settings[name] = strconv.Itoa(int(n))
 	return d

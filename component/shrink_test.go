@@ -105,6 +105,20 @@ func TestPruneGuard(t *testing.T) {
 		b.fence()
 		b.live("m009")
 	})
+	t.Run("B-14 prune guard/what does not count", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		var more []client.Object
+		for i := range 6 {
+			more = append(more, configMap(fmt.Sprintf("new-%d", i), "1", b.key("uncounted"), "true"))
+		}
+		b.create(append(more, numbered(4)...)...)
+		b.ready()
+		b.change(append(more, numbered(1)...)...)
+		b.pruneBlocked("3 of 10")
+		b.fence()
+		b.live("m003")
+	})
 	t.Run("B-14 prune guard/names with a hash", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)

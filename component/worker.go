@@ -88,6 +88,7 @@ func (w *worker[T]) open(run *loop.Run[T]) *pass[T] {
 	}
 	p.context.name, p.context.local, p.context.component = w.options.Name, run.Client(), p.obj
 	p.context.placement = client.ObjectKeyFromObject(p.obj)
+	p.context.event = p.inform
 	return p
 }
 
@@ -175,6 +176,13 @@ func (p *pass[T]) warn(reason string, texts []string) {
 	}
 	if texts = p.timers.unsaid(p.obj.GetUID(), texts); len(texts) > 0 {
 		p.run.Event(corev1.EventTypeWarning, reason, strings.Join(texts, "; "))
+	}
+}
+
+// inform records an event about the component.
+func (p *pass[T]) inform(reason, note string) {
+	if !p.silent() {
+		p.run.Event(corev1.EventTypeNormal, reason, note)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // TestReadyOfAnEarlierSpec: a thing works as it was asked for once, not as it is asked for
 // now. Ready says so by its generation, which kubectl wait compares.
 func TestReadyOfAnEarlierSpec(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		why    string
 		spoil  func(*operatorTest)

@@ -64,6 +64,7 @@ func (r *roleTest) seen() string {
 }
 
 func TestDependencies(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create(needs("b"))
 	t.Run("a missing dependency is waited for and is no failure", func(t *testing.T) {

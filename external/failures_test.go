@@ -22,6 +22,7 @@ func (w *operatorTest) failing(reason string) *thing.Thing {
 
 // TestReasons lets each kind of call fail.
 func TestReasons(t *testing.T) {
+	t.Parallel()
 	broken := answer{code: http.StatusInternalServerError, body: "out of order"}
 	t.Run("connecting fails under its own reason", func(t *testing.T) {
 		w := newOperatorTest(t, things{}, func(o *options) {
@@ -99,6 +100,7 @@ func TestReasons(t *testing.T) {
 }
 
 func TestSlowFailures(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	w.create()
@@ -142,6 +144,7 @@ func TestSlowFailures(t *testing.T) {
 
 // TestRefusal: the API does not want what the spec says.
 func TestRefusal(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "bucket missing (request id: 7f3a-99)"}))
 	w.create()
@@ -183,6 +186,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestDeletionAfterRefusal(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{}, func(o *options) { o.CreateGrace = time.Hour })
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadRequest, body: "no such tier"}))
 	w.create()
@@ -198,6 +202,7 @@ func TestDeletionAfterRefusal(t *testing.T) {
 }
 
 func TestHangs(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
 	w.cloud.faulty(always(http.MethodGet, answer{hang: true}))
 	w.create()
@@ -221,6 +226,7 @@ func TestHangs(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.create()
 	w.ready()
@@ -248,6 +254,7 @@ func (panicky) Compare(_ external.CompareRequest[*thing.Thing, item]) external.C
 }
 
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, panicky{})
 	w.create()
 	t.Run("a panic of the driver is a failure", func(t *testing.T) {
@@ -259,6 +266,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestManySlowCreates(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{}, func(o *options) { o.Loop.Workers = 1 })
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	const n = 40
@@ -275,6 +283,7 @@ func TestManySlowCreates(t *testing.T) {
 
 // TestEvents counts what is reported again and again.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusInternalServerError, body: "out of order"}))
 	w.create()

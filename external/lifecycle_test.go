@@ -34,6 +34,7 @@ func wantCalls(t *testing.T, w *operatorTest, why string, want ...string) {
 
 // TestLife follows one object of a synchronous API from its creation to its end.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	var before *thing.Thing
 	w.cloud.with(func() {
@@ -114,6 +115,7 @@ func TestLife(t *testing.T) {
 
 // TestGoneIsOver: an object that is gone is neither observed nor reconciled again.
 func TestGoneIsOver(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{}, func(o *options) { o.Loop.Name = "gone-is-over" })
 	w.create()
 	w.ready()
@@ -153,6 +155,7 @@ func metric(t *testing.T, name, controller string) (sum float64) {
 }
 
 func TestStatusBelongsToTheOperator(t *testing.T) {
+	t.Parallel()
 	w := prepareOperatorTest(t, things{})
 	obj := w.create()
 	t.Run("E0-15 no conditions before the first visit", func(t *testing.T) {
@@ -200,6 +203,7 @@ func TestStatusBelongsToTheOperator(t *testing.T) {
 
 // TestSlowAPI follows a thing whose API works on every call until the test says otherwise.
 func TestSlowAPI(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.cloud.with(func() {
 		w.cloud.slow = map[string]bool{http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true}
@@ -269,6 +273,7 @@ func TestSlowAPI(t *testing.T) {
 }
 
 func TestDeletionWhileCreating(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.cloud.with(func() { w.cloud.slow = map[string]bool{http.MethodPost: true} })
 	obj := w.create()
@@ -290,6 +295,7 @@ func TestDeletionWhileCreating(t *testing.T) {
 }
 
 func TestForeignFinalizer(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.create(func(o *thing.Thing) { o.Finalizers = []string{"example.org/hold"} })
 	w.ready()
@@ -310,6 +316,7 @@ func TestForeignFinalizer(t *testing.T) {
 }
 
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{}, drifting(100*time.Millisecond))
 	obj := w.create()
 	w.ready()
@@ -371,6 +378,7 @@ func TestDrift(t *testing.T) {
 }
 
 func TestSpecChangedWhileDown(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	obj := w.create()
 	w.ready()
@@ -386,6 +394,7 @@ func TestSpecChangedWhileDown(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	obj := w.create(func(o *thing.Thing) { o.Spec.Tier = "hdd" })
 	w.ready()
@@ -424,6 +433,7 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestWithoutUpdater(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, fixed{things{}})
 	w.create()
 	w.ready()
@@ -438,6 +448,7 @@ func TestWithoutUpdater(t *testing.T) {
 
 // TestNonConvergence: an API that says yes and does nothing.
 func TestNonConvergence(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, things{})
 	w.create()
 	w.ready()

@@ -16,6 +16,7 @@ import (
 
 // TestExisting: a thing was there before its object.
 func TestExisting(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create()
@@ -81,6 +82,7 @@ func TestExisting(t *testing.T) {
 }
 
 func TestUnmarkedAPI(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{}, func(o *options) { o.Unmarked = true })
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})
 	w.create()
@@ -115,6 +117,7 @@ func TestUnmarkedAPI(t *testing.T) {
 }
 
 func TestOrphan(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create(annotated(api.AnnotationDeletion, "orphan"))
 	w.ready()
@@ -165,6 +168,7 @@ func TestOrphan(t *testing.T) {
 
 // TestLostAnswers: the create happens and nobody hears of it.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{}, func(o *options) { o.CallDeadline = 200 * time.Millisecond })
 	t.Run("D-32 D-08 a create whose answer is lost is found, not repeated", func(t *testing.T) {
 		w.cloud.faulty(always(http.MethodPost, answer{hang: true, effect: true}))
@@ -184,6 +188,7 @@ func TestLostAnswers(t *testing.T) {
 
 // TestRestarts: the operator stops between a create and everything that follows it.
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.cloud.faulty(always(http.MethodPost, answer{code: http.StatusBadGateway, effect: true}))
 	w.cloud.with(func() {
@@ -231,6 +236,7 @@ func TestRestarts(t *testing.T) {
 }
 
 func TestRecordOnAnObject(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	t.Run("D-10 a corrupt record creates nothing", func(t *testing.T) {
 		w.create(annotated(api.AnnotationExternal, `{"id":"a","inc":1`))
@@ -286,6 +292,7 @@ func TestRecordOnAnObject(t *testing.T) {
 // TestRecordRemoved: somebody takes our record off the object, as a tool does that replaces
 // whole objects.
 func TestRecordRemoved(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()

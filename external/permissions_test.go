@@ -48,6 +48,7 @@ func (w *operatorTest) called(method, name string) bool {
 
 // TestPermissions goes through all sets of letters and all that they allow.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	for _, letters := range []string{"none", "C", "U", "D", "CU", "CD", "UD", "CUD"} {
 		c, u, d := strings.Contains(letters, "C"), strings.Contains(letters, "U"), strings.Contains(letters, "D")
@@ -103,6 +104,7 @@ func apiGone(w *operatorTest, name string) bool {
 }
 
 func TestPermissionMessages(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	t.Run("E1-53 missing without C", func(t *testing.T) {
 		w.createAs("a", annotated(api.AnnotationAccess, "UD"))
@@ -164,6 +166,7 @@ func TestPermissionMessages(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()

@@ -59,6 +59,7 @@ func (w *operatorTest) says(reason, text string) {
 // A copy of an object in another cluster does not get the thing of the first: not by its
 // record, not by any policy but one that names the owner.
 func TestOtherCluster(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, markable{})
 	theirs := item{Size: 7, State: "ONLINE", Tags: w.markIn("other-cluster", "u0", "a")}
 	w.cloud.put("a", theirs)
@@ -102,6 +103,7 @@ func TestOtherCluster(t *testing.T) {
 // What was taken over says so: two objects cannot have one thing, and the object that has it
 // needs no annotation any more.
 func TestAdoptionMarks(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, markable{})
 	w.cloud.put("a", item{Size: 7, State: "ONLINE", Tags: map[string]string{"team": "shop"}})
 	obj := w.create(annotated(api.AnnotationAdoption, "always"))
@@ -133,6 +135,7 @@ func TestAdoptionMarks(t *testing.T) {
 
 // An object that is restored where it was gets its own thing back.
 func TestRestoredWhereItWas(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, markable{})
 	w.create()
 	backup := w.ready()
@@ -150,6 +153,7 @@ func TestRestoredWhereItWas(t *testing.T) {
 
 // A copy under another name has a thing of its own.
 func TestCopyUnderAnotherName(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create()
 	first := w.ready()
@@ -166,6 +170,7 @@ func TestCopyUnderAnotherName(t *testing.T) {
 
 // Objects of another installation are left entirely alone.
 func TestInstallations(t *testing.T) {
+	t.Parallel()
 	w := prepareOperatorTest(t, named{})
 	w.terms.Installation = "one"
 	w.start()
@@ -220,6 +225,7 @@ func TestCopyFromAnotherInstallation(t *testing.T) {
 
 // A thing stays with the endpoint at which it was made.
 func TestEndpoints(t *testing.T) {
+	t.Parallel()
 	w := prepareOperatorTest(t, named{}, func(o *options) {
 		o.Endpoint = func(_ context.Context, c *cloudClient) (string, error) { return "account at " + c.base, nil }
 	})
@@ -299,6 +305,7 @@ func TestEndpointPinnedAfterwards(t *testing.T) {
 
 // The endpoint is not known while nothing answers; it is pinned before the first create.
 func TestEndpointPinnedLater(t *testing.T) {
+	t.Parallel()
 	var up bool
 	w := prepareOperatorTest(t, named{}, func(o *options) {
 		connect := o.Connect
@@ -327,6 +334,7 @@ func TestEndpointPinnedLater(t *testing.T) {
 
 // What annotations ask for is bounded, and the message says who can allow it.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	w := prepareOperatorTest(t, named{}, func(o *options) { o.Limits = external.Limits{Deletion: "orphan", Access: "CU"} })
 	w.start()
 	w.cloud.put("a", item{Size: 7, State: "ONLINE"})

@@ -10,6 +10,7 @@ import (
 // TestShownOfWhatIsNotThere: status shows what the author reflected of a thing for as long as there
 // is a thing that is ours, and nothing that somebody else writes in its place.
 func TestStatusOfWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	evil := map[string]any{"status": map[string]any{"host": "evil", "external": map[string]any{"id": "evil"}}}
 	showsNothing := func(o *thing.Thing) bool { return o.Status.Host == "" && o.Status.External == nil }
 	t.Run("lost and not made again", func(t *testing.T) {

@@ -41,6 +41,7 @@ func (s settling) Compare(r external.CompareRequest[*thing.Thing, item]) externa
 // TestIgnoredDifference: what is shown and not acted on makes no thing unready, and its observations no
 // dearer.
 func TestIgnoredDifference(t *testing.T) {
+	t.Parallel()
 	compared := &atomic.Int64{}
 	w := newOperatorTest(t, settling{compared: compared})
 	obj := w.create(func(o *thing.Thing) { o.Spec.Tier = "tin" })
@@ -104,6 +105,7 @@ func refusing(method, thing string, code int, body string) func(string, string) 
 
 // TestForgedReady: Ready that its operator did not write is overwritten and believed by nobody.
 func TestForgedReady(t *testing.T) {
+	t.Parallel()
 	t.Run("of a thing that is not ready", func(t *testing.T) {
 		w := newOperatorTest(t, named{})
 		w.cloud.put("a", item{Size: 7, State: "ONLINE"})
@@ -176,6 +178,7 @@ func TestForgedReady(t *testing.T) {
 
 // TestStatusIsNoInput: whatever somebody writes into status, the same is done outside.
 func TestStatusIsNoInput(t *testing.T) {
+	t.Parallel()
 	t.Run("E0-14 status is shown and never believed", func(t *testing.T) {
 		want := livesTogether(t, func(*operatorTest, string) {})
 		for seed := range uint64(3) {
@@ -339,6 +342,7 @@ func (w *operatorTest) eventsOf(reason string) []string {
 
 // TestVendorAway: state, message, conditions and event tell of the present, together.
 func TestAPIUnreachable(t *testing.T) {
+	t.Parallel()
 	w := newOperatorTest(t, named{})
 	w.create()
 	w.ready()
@@ -375,6 +379,7 @@ func TestAPIUnreachable(t *testing.T) {
 
 // TestTextsFromTheAPI: what the API says reaches no user unchanged.
 func TestTextsFromTheAPI(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct{ why, said, want string }{
 		"a password in a URL": {"it would be in clear", `dial "nats://app:hunter2@nats:4222": refused`, "(sensitive)@nats:4222"},
 		"a bearer token":      {"it would be in clear", "sent Authorization: Bearer hunter2", "Authorization: (sensitive)"},
@@ -462,6 +467,7 @@ func (s secretive) Update(ctx context.Context, r external.UpdateRequest[*thing.T
 
 // TestWhoChangedIt: what we want ourselves is not reported as a change by others.
 func TestWhoChangedIt(t *testing.T) {
+	t.Parallel()
 	want := &atomic.Value{}
 	want.Store("one")
 	w := newOperatorTest(t, secretive{want: want})

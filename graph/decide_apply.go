@@ -92,7 +92,7 @@ func (d *decider) before(n *Node) []Wait {
 }
 
 // purge decides about a node that has done its work: at the end of its wave that is recorded, then the
-// node is deleted. What needs it and is purged by then goes first.
+// node is deleted. What has ended by itself is recorded at once. What needs it and is purged by then goes first.
 func (d *decider) purge(i int, action Action) verdict {
 	n := d.nodes[i]
 	why := obstacle(n)
@@ -106,7 +106,7 @@ func (d *decider) purge(i int, action Action) verdict {
 		return verdict{action: action, on: because(n, why)}
 	}
 	var waits []Wait
-	if u := d.unready; u >= 0 && action == Complete && d.nodes[u].Apply <= end(n) {
+	if u := d.unready; u >= 0 && (action == Complete) != n.Ended && d.nodes[u].Apply <= end(n) {
 		waits = on(waits, d.cause(u))
 	}
 	for _, j := range d.purgedFirst[i] {

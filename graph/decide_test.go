@@ -268,6 +268,21 @@ func purging() map[string]rule {
 			nodes: []graph.Node{node("job", purge(3)), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
 			want:  []string{"0 create b", "complete job waits for b: not created yet", "create c waits for b: not created yet"},
 		},
+		"that has ended": {
+			why:   "it is recorded before others can delete it",
+			nodes: []graph.Node{node("job", purge(3), over), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
+			want:  []string{"0 create b", "1 complete job", "create c waits for b: not created yet for job: not purged yet"},
+		},
+		"that has ended, recorded": {
+			why:   "it lives until the wave is over",
+			nodes: []graph.Node{node("job", purge(3), over, worked), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
+			want:  []string{"0 create b", "purge job waits for b: not created yet", "create c waits for b: not created yet"},
+		},
+		"that has ended, recorded and deleted by others": {
+			why:   "it is not missed",
+			nodes: []graph.Node{node("job", purge(3), over, worked, lost), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
+			want:  []string{"0 create b", "create c waits for b: not created yet"},
+		},
 		"beyond the last wave": {
 			why:   "that is the end of the last, and what is not wanted goes after it",
 			nodes: []graph.Node{node("job", purge(100)), node("x", old)},

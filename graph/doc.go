@@ -24,7 +24,8 @@
 //     deleted wave by wave: each wave starts when the one before it is gone. A node is deleted after the
 //     nodes that need it.
 //   - Purged nodes have done their work. A node is recorded as completed before it is purged, and is not
-//     created again until its desired state changes.
+//     created again until its desired state changes. That is recorded at the end of its wave, or when the node has
+//     ended by itself.
 //   - Nodes that ended by themselves, as a job does, are not missed when they are gone. Such a node is created
 //     again when its desired state changes.
 //

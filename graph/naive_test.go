@@ -82,11 +82,16 @@ func (g naive) mayPurge(n Node) Action {
 	switch {
 	case n.Purge == nil, n.Presence != Present, n.Held != "", n.Refused != "":
 		return None
-	case !g.worked(n):
-		if g.all(func(m Node) bool { return m.Wanted && m.Apply <= g.end(n) }, g.ready) {
+	case !g.worked(n) && n.Ended:
+		return Complete
+	}
+	if !g.worked(n) || n.Ended {
+		switch {
+		case !g.all(func(m Node) bool { return m.Wanted && m.Apply <= g.end(n) }, g.ready):
+			return None
+		case !g.worked(n):
 			return Complete
 		}
-		return None
 	}
 	before := func(m Node) bool {
 		return m.Wanted && m.Key != n.Key && m.Purge != nil && g.end(m) <= g.end(n) && slices.Contains(m.Needs, n.Key)

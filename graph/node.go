@@ -46,7 +46,8 @@ type Facts struct {
 	// again, until its desired state changes or Purge is nil.
 	Completed bool
 	// Ended reports that the node is recorded as having ended by itself, as a job does. It may be gone and is
-	// not created again, until its desired state changes. Of a node that is purged, only Completed counts.
+	// not created again, until its desired state changes. Of a node that is purged, it reports that the node has
+	// ended: it is recorded as completed at once, and purged at the end of its wave.
 	Ended bool
 	// Refused says why nothing may be done to the node, for example because somebody else owns it.
 	// Empty means that all actions are allowed.

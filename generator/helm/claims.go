@@ -160,3 +160,28 @@ func (t *taken) owns(ctx context.Context, o client.Object) (bool, error) {
 	live, err := t.live(ctx, u)
 	return live != nil && api.HelmReleaseOf(live.GetAnnotations()) == t.namespace+"/"+t.name, err
 }
+
+// announce records an event when the last Secret of a release has changed hands. A process that starts after that records
+// none.
+func (g *Generator) announce(ctx context.Context, t *taken) error {
+	if t == nil {
+		return nil
+	}
+	owner, err := component.ComponentFromContext(ctx)
+	if err != nil {
+		return err
+	}
+	to, reason, note := ownedByUs, "HelmReleaseTakenOver", "version %d of the Helm release %s/%s belongs to the component; Helm does not see it any more"
+	if t.mode == giveBack {
+		to, reason, note = ownedByHelm, "HelmReleaseReturned", "version %d of the Helm release %s/%s is Helm's again; the component can be deleted, and its objects stay"
+	}
+	if slices.ContainsFunc(t.secrets, func(s corev1.Secret) bool { return s.Labels[ownerLabel] != to }) {
+		g.moving.Add(owner.GetUID(), nil)
+		return nil
+	}
+	if _, moved := g.moving.Get(owner.GetUID()); !moved {
+		return nil
+	}
+	g.moving.Remove(owner.GetUID())
+	return component.RecordEvent(ctx, reason, fmt.Sprintf(note, t.last.Version, t.namespace, t.name))
+}

@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -92,19 +94,87 @@ func TestTakeoverIsReturned(t *testing.T) {
 	s.start(files)
 	s.createAs("unchanged", `{}`)
 	s.ready()
+	s.told("HelmReleaseTakenOver", "version 1 of the Helm release "+s.namespace+"/a belongs to the component")
 	if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "a-delete-hooks"}, &corev1.Secret{}); err != nil {
 		t.Fatal("no hook would run anyway:", err)
 	}
+	s.start(files) // this operator takes nothing over
 	s.requests.Reset()
 	s.annotate("return")
 	testenv.Wait(t, s.admin, secretOf(s.namespace, 1, nil), "Helm to see it", func(x *corev1.Secret) bool { return x.Labels["owner"] == "helm" })
+	s.told("HelmReleaseReturned", "version 1 of the Helm release "+s.namespace+"/a is Helm's again; the component can be deleted")
+	s.passes("1")
 	s.remove()
+	s.stop() // it sends all events
+	if diff := cmp.Diff(map[string]int{"HelmReleaseTakenOver": 1, "HelmReleaseReturned": 1}, s.events("HelmRelease")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
 	if w := s.written("jobs"); len(w) > 0 {
 		t.Errorf("hooks ran: %v", w)
 	}
 	if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "plain"}, &corev1.ConfigMap{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// told waits for an event about the component.
+func (s *site) told(reason, note string) {
+	s.t.Helper()
+	if !poll.Until(func() bool {
+		return slices.ContainsFunc(s.recorded(), func(e eventsv1.Event) bool {
+			return e.Reason == reason && e.Type == corev1.EventTypeNormal && e.Regarding.Name == "a" && strings.Contains(e.Note, note)
+		})
+	}) {
+		s.t.Fatalf("no event %s with the note %s", reason, note)
+	}
+}
+
+// events counts the events whose reason has a prefix.
+func (s *site) events(prefix string) map[string]int {
+	s.t.Helper()
+	count := map[string]int{}
+	for _, e := range s.recorded() {
+		if strings.HasPrefix(e.Reason, prefix) {
+			count[e.Reason]++
+			if e.Series != nil {
+				count[e.Reason] += int(e.Series.Count) - 1
+			}
+		}
+	}
+	return count
+}
+
+func (s *site) recorded() []eventsv1.Event {
+	s.t.Helper()
+	all := &eventsv1.EventList{}
+	if err := s.admin.List(s.t.Context(), all, client.InNamespace(s.namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	return all.Items
+}
+
+// TestTakeoverLosesMost: what an upgrade adds, and the Secrets of the release, make up for nothing that it would delete.
+func TestTakeoverLosesMost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.guarded = true
+	s.released(1, stored(t, single(), `{}`, func(r *release.Release) {
+		r.Chart.Metadata.Version = "0.9.0"
+		r.Manifest += configMap("one", "") + configMap("two", "")
+	}), "plain", "one", "two")
+	files := single()
+	files["templates/new.yaml"] = configMap("three", "") + configMap("four", "") + configMap("five", "") + strings.ReplaceAll(configMap("six", ""), ".Values.a", "randAlpha 5")
+	s.start(files)
+	s.createAs("upgrade", `{}`)
+	p := s.says("2 of 9 dependents are no longer rendered, and are kept; set " + s.operator + "/allow-prune: ")
+	for _, name := range []string{"one", "two", "five"} {
+		if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
+			t.Error(err)
+		}
+	}
+	s.patch(s.product(), fmt.Sprintf(`{"metadata":{"annotations":{"%s/allow-prune":"%d"}}}`, s.operator, p.Generation))
+	testenv.Gone(t, s.admin, &corev1.ConfigMap{ObjectMeta: s.named("two")}, "what may be deleted")
+	s.ready()
 }
 
 // TestTakeoverLosesTheRelease: without the version that it took over, a component does not go back to the one before.

@@ -354,6 +354,7 @@ func TestDeleteHooksInANamespaceOfTheChart(t *testing.T) {
 	s.start(files)
 	p := withValues(`{"a": 1}`)
 	p.Namespace, p.Spec.Namespace = s.namespace, s.namespace+"-place"
+	runJobs(t, s.admin, p.Spec.Namespace, nil)
 	if err := s.admin.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

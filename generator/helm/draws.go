@@ -160,12 +160,12 @@ func (d *draws) draw(name string, args []reflect.Value, into reflect.Value, call
 }
 
 // keep adds the Secret with the results to a set, if there are some.
-func (d *draws) keep(set *component.Set) {
+func (d *draws) keep(set *component.Set) *component.Dependent {
 	if len(d.results) == 0 {
-		return
+		return nil
 	}
 	text, _ := json.Marshal(d.results) // it was encoded before
-	set.Add(&unstructured.Unstructured{Object: map[string]any{
+	return set.Add(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "trimtab.dev/random",
 		"metadata":   map[string]any{"namespace": d.namespace, "name": d.name},
 		"stringData": map[string]any{drawsKey: string(text), revisionKey: d.revision},

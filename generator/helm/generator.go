@@ -35,6 +35,8 @@ type Generator struct {
 	version string
 	chart   *source
 	pending pending
+	// moving are the UIDs of components that take over a release or give it back.
+	moving *lru.Cache
 }
 
 var (
@@ -54,7 +56,7 @@ func NewGenerator(fsys fs.FS, path string, o Options) (*Generator, error) {
 		return nil, fmt.Errorf("chart %s: Options.Values: %w", path, err)
 	}
 	c.capable = c.capable || mentionsIn(o.Values)
-	return &Generator{options: o, version: c.digest + digestOf(o), chart: c, pending: pending{lru.New(mostPending)}}, nil
+	return &Generator{options: o, version: c.digest + digestOf(o), chart: c, pending: pending{lru.New(mostPending)}, moving: lru.New(mostPending)}, nil
 }
 
 // Generate implements [component.Generator].

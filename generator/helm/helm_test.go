@@ -89,7 +89,9 @@ type site struct {
 	// grace is that of handovers; negative means none, which is what newSite sets.
 	grace time.Duration
 	kinds []schema.GroupVersionKind
-	seen  chan struct{}
+	// guarded components cannot lose most of their dependents at a time.
+	guarded bool
+	seen    chan struct{}
 	// renderings counts how often the chart was rendered.
 	renderings atomic.Int64
 }
@@ -133,6 +135,7 @@ func newSite(t *testing.T) *site {
 	counted, requests := testenv.Requests(cfg)
 	s := &site{t: t, cfg: counted, requests: requests, admin: testenv.Client(t, cfg, product.AddToScheme), namespace: testenv.Namespace(t, cfg), stop: func() {}, grace: -1, seen: make(chan struct{})}
 	s.operator = s.namespace + ".helm.test"
+	runJobs(t, s.admin, s.namespace, nil)
 	return s
 }
 
@@ -179,6 +182,9 @@ func (s *site) start(files map[string]string) {
 
 func (s *site) componentOptions() component.Options[*product.Product] {
 	o := component.Options[*product.Product]{Name: s.operator, HandoverGrace: s.grace, PruneLimit: 1, RequeueInterval: s.requeue, Kinds: s.kinds}
+	if s.guarded {
+		o.PruneLimit = 0
+	}
 	o.Loop.Name = s.namespace
 	o.Loop.Retry = loop.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 	return o

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,7 +22,7 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// job is a hook that runs.
+// job is a hook that runs: runJobs completes it. The control plane would, after a second or more.
 func job(name, events, more string) string {
 	return fmt.Sprintf(`---
 apiVersion: batch/v1
@@ -32,6 +33,7 @@ metadata:
     helm.sh/hook: %s
 %s
 spec:
+  managedBy: tests.trimtab.dev/run
   backoffLimit: 0
   template:
     spec:
@@ -70,6 +72,7 @@ func TestHooks(t *testing.T) {
 func hooksRunOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.requeue = 20 * time.Millisecond
 	s.start(hooked())
 	s.create(`{"a": 1}`)
 	s.ready()
@@ -95,9 +98,10 @@ func hooksRunOnce(t *testing.T) {
 	}
 
 	s.requests.Reset()
-	s.passes("1")
+	s.rests() // passes of the timer
 	s.start(hooked())
 	s.passes("2")
+	s.rests()
 	if w := s.written("configmaps", "jobs"); len(w) > 0 {
 		t.Errorf("passes and a restart wrote %v", w)
 	}
@@ -140,21 +144,57 @@ func hooksRunOnce(t *testing.T) {
 
 // idle returns a Job that nobody runs: the test writes its status.
 func idle(job string) string {
-	return strings.Replace(job, "backoffLimit: 0", "managedBy: tests.trimtab.dev/nobody\n  backoffLimit: 0", 1)
+	return strings.Replace(job, "tests.trimtab.dev/run", "tests.trimtab.dev/nobody", 1)
+}
+
+// runJobs completes the Jobs of a namespace until the test ends, and calls seen with each that it sees.
+func runJobs(t testing.TB, c client.WithWatch, namespace string, seen func(*batchv1.Job)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	w, err := c.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for e := range w.ResultChan() {
+			j, ok := e.Object.(*batchv1.Job)
+			if !ok {
+				continue
+			}
+			if seen != nil {
+				seen(j)
+			}
+			if j.Status.CompletionTime != nil || j.DeletionTimestamp != nil || j.Spec.ManagedBy == nil || *j.Spec.ManagedBy != "tests.trimtab.dev/run" {
+				continue
+			}
+			if err := endJob(ctx, c, j.DeepCopy(), "Complete"); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+				t.Errorf("complete the Job %s: %v", j.Name, err)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		w.Stop()
+		cancel()
+		done.Wait()
+	})
 }
 
 // end gives a Job that nobody runs a condition: Failed or Complete.
 func (s *site) end(name, condition string) {
 	s.t.Helper()
-	j := &batchv1.Job{ObjectMeta: s.named(name)}
+	if err := endJob(s.t.Context(), s.admin, &batchv1.Job{ObjectMeta: s.named(name)}, condition); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func endJob(ctx context.Context, c client.Client, j *batchv1.Job, condition string) error {
 	const at = `"status":"True","lastTransitionTime":"2026-01-02T03:05:05Z"`
 	body := `{"status":{"startTime":"2026-01-02T03:04:05Z","failed":1,"conditions":[{"type":"FailureTarget","message":"no","reason":"Bad",` + at + `},{"type":"Failed","message":"no","reason":"Bad",` + at + `}]}}`
 	if condition == "Complete" {
 		body = `{"status":{"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:05:05Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet",` + at + `},{"type":"Complete",` + at + `}]}}`
 	}
-	if err := s.admin.Status().Patch(s.t.Context(), j, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		s.t.Fatal(err)
-	}
+	return c.Status().Patch(ctx, j, client.RawPatch(types.MergePatchType, []byte(body)))
 }
 
 // failedHook: what comes after a hook that fails is not done, and another revision runs it again.
@@ -225,34 +265,13 @@ func withValues(values string) *product.Product {
 	return p
 }
 
-// countRuns checks that no Job of a namespace is created twice for a revision or for the deletion, and that so many Jobs
+// countRuns runs Jobs, and checks that no Job of a namespace is created twice for a revision or for the deletion, and that so many Jobs
 // run.
 func countRuns(want int) func(testing.TB, client.WithWatch, string) {
 	return func(t testing.TB, c client.WithWatch, namespace string) {
 		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		w, err := c.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var done sync.WaitGroup
 		runs := map[string][]types.UID{}
-		done.Go(func() {
-			for e := range w.ResultChan() {
-				j, ok := e.Object.(*batchv1.Job)
-				if !ok {
-					continue
-				}
-				key := j.Name + " of revision " + j.Annotations["trimtab.dev/revision-digest"] + j.Annotations["parting.helm.test/apply-on"]
-				if !slices.Contains(runs[key], j.UID) {
-					runs[key] = append(runs[key], j.UID)
-				}
-			}
-		})
-		t.Cleanup(func() {
-			w.Stop()
-			cancel()
-			done.Wait()
+		t.Cleanup(func() { // when no Job is seen any more
 			for key, uids := range runs {
 				if len(uids) > 1 {
 					t.Errorf("%s ran %d times", key, len(uids))
@@ -260,6 +279,12 @@ func countRuns(want int) func(testing.TB, client.WithWatch, string) {
 			}
 			if len(runs) < want {
 				t.Errorf("%d Jobs ran, want %d", len(runs), want)
+			}
+		})
+		runJobs(t, c, namespace, func(j *batchv1.Job) {
+			key := j.Name + " of revision " + j.Annotations["trimtab.dev/revision-digest"] + j.Annotations["parting.helm.test/apply-on"]
+			if !slices.Contains(runs[key], j.UID) {
+				runs[key] = append(runs[key], j.UID)
 			}
 		})
 	}

@@ -70,6 +70,9 @@ func (o *output) add(d document, set func(*unstructured.Unstructured, *component
 		if returned || strings.EqualFold(strings.TrimSpace(u.GetAnnotations()["helm.sh/resource-policy"]), "keep") {
 			dependent.Policies(api.Policies{DeletePolicy: api.DeletePolicyOrphan})
 		}
+		if o.taken.gains(u) {
+			dependent.Uncounted()
+		}
 		if set != nil {
 			set(u, dependent)
 		}

@@ -72,6 +72,9 @@ type taken struct {
 	last     *release.Release
 	// stored: the component is as Helm has stored it in the last version.
 	stored bool
+	// had are the objects of the last version, by rendering.KeyOf; nil if they are not told from others. What the first
+	// revision has besides is new: it makes up for nothing that is lost.
+	had map[string]bool
 }
 
 // taking returns the release that a component takes over, or nil. It sets the revision to the one that follows Helm's.
@@ -114,8 +117,10 @@ func (g *Generator) taking(ctx context.Context, r *Release) (*taken, error) {
 	case t.mode == takeUnchanged:
 		return nil, fmt.Errorf("version %d of the Helm release %s/%s has %s; to have it upgraded when it is taken over, set the annotation %s to %q",
 			t.last.Version, r.Namespace, r.Name, difference, annotation, takeUpgrade)
+	case t.mode == takeUpgrade:
+		t.had, err = t.names()
 	}
-	return t, nil
+	return t, err
 }
 
 // annotationOf is the annotation of components that take over a release.
@@ -302,6 +307,37 @@ func (t *taken) files() map[string]string {
 	return files
 }
 
+// names are the keys of what is in the files.
+func (t *taken) names() (map[string]bool, error) {
+	o := &output{files: t.files()}
+	names := map[string]bool{}
+	for file := range o.files {
+		documents, err := o.read(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range documents {
+			objects, err := rendering.Each(d.object)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.where(d), err)
+			}
+			for _, u := range objects {
+				names[t.nameOf(u)] = true
+			}
+		}
+	}
+	return names, nil
+}
+
+func (t *taken) nameOf(u *unstructured.Unstructured) string {
+	return rendering.KeyOf(u.GroupVersionKind().GroupKind(), cmp.Or(u.GetNamespace(), t.namespace), u.GetName())
+}
+
+// gains reports whether an object is rendered that the release does not have.
+func (t *taken) gains(u *unstructured.Unstructured) bool {
+	return t != nil && t.had != nil && !t.had[t.nameOf(u)]
+}
+
 // addPlain adds what is no hook.
 func (o *output) addPlain(ctx context.Context, plain []document) error {
 	var mark func(*unstructured.Unstructured, *component.Dependent)
@@ -441,6 +477,6 @@ func (o *output) addSecrets() {
 		o.set.Add(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "type": releaseType,
 			"metadata": map[string]any{"namespace": s.Namespace, "name": s.Name, "labels": map[string]any{ownerLabel: owner}},
-		}}).Wave(o.last + 1).Policies(api.Policies{AdoptionPolicy: api.AdoptionPolicyIfUnowned, UpdatePolicy: api.UpdatePolicySsaMerge, DeletePolicy: policy})
+		}}).Wave(o.last + 1).Uncounted().Policies(api.Policies{AdoptionPolicy: api.AdoptionPolicyIfUnowned, UpdatePolicy: api.UpdatePolicySsaMerge, DeletePolicy: policy})
 	}
 }

@@ -276,6 +276,7 @@ func (s story) ran(t testing.TB, c client.WithWatch, namespace string) {
 // released makes what helm install makes, with a hook that has run, and checks in the end that what is left is Helm's.
 func released(t testing.TB, c client.WithWatch, namespace string, data []byte, story story) {
 	t.Helper()
+	runJobs(t, c, namespace, nil)
 	want := map[string]types.UID{}
 	for _, name := range story.objects {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"value": "1"}}

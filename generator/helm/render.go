@@ -75,8 +75,13 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 	if err := g.genuine(ctx, &r, &set); err != nil {
 		return component.Set{}, fmt.Errorf("chart %s: %w", g.chart.name, err)
 	}
-	d.keep(&set)
-	return set, unclaimed(ctx, &r, &set)
+	if drawn := d.keep(&set); drawn != nil && r.taken != nil && r.taken.had != nil {
+		drawn.Uncounted()
+	}
+	if err := unclaimed(ctx, &r, &set); err != nil {
+		return component.Set{}, err
+	}
+	return set, g.announce(ctx, r.taken)
 }
 
 // execute renders the chart.

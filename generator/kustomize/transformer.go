@@ -2,6 +2,7 @@ package kustomize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -98,11 +99,66 @@ func transform(objects []client.Object, overlay types.Kustomization) (after, add
 		}
 		return after, nil, nil
 	}
-	built, ids, err := build(objects, overlay)
+	plain := make([]*unstructured.Unstructured, len(objects))
+	for i, obj := range objects {
+		if plain[i], err = rendering.Plain(obj); err != nil {
+			return nil, nil, err
+		}
+	}
+	after = make([]*unstructured.Unstructured, len(objects))
+	done := map[int]bool{}
+	for n, selected := range distinct(plain) {
+		made, more, err := overlaid(plain, selected, overlay)
+		if err != nil {
+			return nil, nil, err
+		}
+		if n == 0 {
+			added = more
+		}
+		for _, i := range selected {
+			if !done[i] {
+				after[i], done[i] = made[i], true
+			}
+		}
+	}
+	return after, added, nil
+}
+
+// distinct returns selections of objects that between them have all. An object can be there more than once, for example as a
+// hook of installations and of deletions, and kustomize takes each once. So the first selection has the first of each name,
+// and each of the others has the next ones in their places: the overlay finds everything that it is about.
+func distinct(objects []*unstructured.Unstructured) [][]int {
+	var names []string
+	same, most := map[string][]int{}, 1
+	for i, u := range objects {
+		name := effective(u)
+		if same[name] == nil {
+			names = append(names, name)
+		}
+		same[name] = append(same[name], i)
+		most = max(most, len(same[name]))
+	}
+	selections := make([][]int, most)
+	for n := range selections {
+		for _, name := range names {
+			selections[n] = append(selections[n], same[name][min(n, len(same[name])-1)])
+		}
+	}
+	return selections
+}
+
+// effective identifies an object as kustomize does.
+func effective(u *unstructured.Unstructured) string {
+	return strings.Join([]string{u.GroupVersionKind().String(), cmp.Or(u.GetNamespace(), "default"), u.GetName()}, " ")
+}
+
+// overlaid builds an overlay over the selected objects. It returns what became of each, by its index, and what was added.
+func overlaid(objects []*unstructured.Unstructured, selected []int, overlay types.Kustomization) (after map[int]*unstructured.Unstructured, added []*unstructured.Unstructured, err error) {
+	built, ids, err := build(objects, selected, overlay)
 	if err != nil {
 		return nil, nil, err
 	}
-	after = make([]*unstructured.Unstructured, len(objects))
+	after = map[int]*unstructured.Unstructured{}
 	var lost []*unstructured.Unstructured
 	for _, u := range built {
 		annotations := u.GetAnnotations()
@@ -131,16 +187,14 @@ func transform(objects []client.Object, overlay types.Kustomization) (after, add
 	return after, added, nil
 }
 
-// build builds an overlay over objects, which have their index in an annotation. ids are the indexes by what identifies them.
-func build(objects []client.Object, overlay types.Kustomization) (built []*unstructured.Unstructured, ids map[string]int, err error) {
+// build builds an overlay over the selected objects, which have their index in an annotation. ids are the indexes by what
+// identifies them.
+func build(objects []*unstructured.Unstructured, selected []int, overlay types.Kustomization) (built []*unstructured.Unstructured, ids map[string]int, err error) {
 	openapi.Schema() // as in check
 	var text bytes.Buffer
 	ids = map[string]int{}
-	for i, obj := range objects {
-		u, err := rendering.Plain(obj)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, i := range selected {
+		u := objects[i].DeepCopy()
 		ids[idOf(u)] = i
 		annotations := u.GetAnnotations()
 		if annotations == nil {
@@ -158,7 +212,7 @@ func build(objects []client.Object, overlay types.Kustomization) (built []*unstr
 	t := &tree{files: map[string][]byte{}, folders: map[string]bool{}}
 	t.add(file, text.Bytes())
 	t.add("kustomization.yaml", []byte("resources: ["+file+"]\n"))
-	if len(objects) == 0 {
+	if len(selected) == 0 {
 		t.add("kustomization.yaml", []byte("labels: [{pairs: {none: none}}]\n")) // kustomize refuses an empty one
 	}
 	g := &Generator{path: ".", tree: t, checked: map[string]bool{".": true}}

@@ -2,13 +2,16 @@ package kustomize_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/types"
@@ -138,5 +141,63 @@ func TestTransformer(t *testing.T) {
 	_, err := kustomize.Transformer{Overlay: types.Kustomization{Namespace: "one"}}.TransformObjects("", "", []client.Object{secret("p"), secret("q")})
 	if err == nil || !strings.Contains(err.Error(), "makes two objects the same") || strings.Contains(err.Error(), "TOPSECRET") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestTransformDuplicates: an object may be there more than once, as a chart has it whose hook is for installations and for
+// deletions. The overlay changes each, finds what it is about each time, and adds what it generates once.
+func TestTransformDuplicates(t *testing.T) {
+	t.Parallel()
+	job := func(arg string) client.Object {
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "work"}}
+		j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "work", Image: "shop:1", Args: []string{arg}}}
+		return j
+	}
+	renderer := component.RenderFunc[*Shop](func(context.Context, component.RenderRequest[*Shop]) (component.Set, error) {
+		var s component.Set
+		s.Add(job("before")).PreDelete()
+		s.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}})
+		s.Add(job("install")).Wave(1)
+		s.Add(job("after")).PostDelete()
+		return s, nil
+	})
+	set, err := component.Chain(renderer, kustomize.Transform(func(_ *Shop, overlay *types.Kustomization) error {
+		overlay.NamePrefix = "my-"
+		overlay.Images = []types.Image{{Name: "shop", NewTag: "2"}}
+		overlay.Patches = []types.Patch{
+			{Patch: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}"},
+			{Patch: "{apiVersion: batch/v1, kind: Job, metadata: {name: work, annotations: {c: d}}}"},
+		}
+		overlay.SecretGenerator = []types.SecretArgs{{GeneratorArgs: types.GeneratorArgs{Name: "more"}}}
+		return nil
+	})).Render(t.Context(), component.RenderRequest[*Shop]{Component: &Shop{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := set.Annotated("op", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range objects {
+		j := &batchv1.Job{}
+		if u, ok := o.(*unstructured.Unstructured); !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, j) != nil {
+			t.Fatalf("%T", o)
+		}
+		text := j.Kind + " " + j.Name + " " + fmt.Sprint(j.Annotations)
+		for _, c := range j.Spec.Template.Spec.Containers {
+			text += " " + c.Image + " " + c.Args[0]
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"Job my-work map[c:d op/apply-on:pre-delete] shop:2 before",
+		"ConfigMap my-settings map[]",
+		"Job my-work map[c:d op/apply-order:1] shop:2 install",
+		"Job my-work map[c:d op/apply-on:post-delete] shop:2 after",
+		"Secret my-more-46f8b28mk5 map[]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the set (-want +got):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestChart: the operator, in a process of its own and with the permissions of its own role, installs a chart, upgrades
-// it, and deletes it.
+// it, and deletes it. Its hooks run in their time.
 func TestChart(t *testing.T) {
 	cfg := testenv.Start(t)
 	c := testenv.Client(t, cfg, v1.AddToScheme)
@@ -71,13 +73,55 @@ func TestChart(t *testing.T) {
 	cache := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "desk-cache"}}
 	testenv.Wait(t, c, cache, "the cache", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 })
 
+	jobs, deployments := watched(t, c, namespace, &batchv1.JobList{}), watched(t, c, namespace, &appsv1.DeploymentList{})
 	if err := c.Delete(t.Context(), desk); err != nil {
 		t.Fatal(err)
 	}
+	done := await(t, jobs, func(e watch.Event) bool {
+		j, ok := e.Object.(*batchv1.Job)
+		return ok && j.Name == "desk-export" && j.Status.Succeeded == 1
+	})
+	gone := await(t, deployments, func(e watch.Event) bool { return e.Type == watch.Deleted })
+	if done > gone {
+		t.Errorf("the hook of the deletion was done at version %d, after the Deployment was gone at %d", done, gone)
+	}
 	testenv.Gone(t, c, desk, "the Helpdesk to be gone")
-	for _, obj := range []client.Object{answers, migrate, cache} {
+	export := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "desk-export"}}
+	for _, obj := range []client.Object{answers, migrate, cache, export} {
 		testenv.Gone(t, c, obj, "it to be gone")
 	}
+}
+
+// watched are the changes of objects of one kind from now on.
+func watched(t *testing.T, c client.WithWatch, namespace string, list client.ObjectList) <-chan watch.Event {
+	t.Helper()
+	w, err := c.Watch(t.Context(), list, client.InNamespace(namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w.ResultChan()
+}
+
+// await returns the version of the object in the first event that is ok.
+func await(t *testing.T, events <-chan watch.Event, ok func(watch.Event) bool) int {
+	t.Helper()
+	for e := range events {
+		if !ok(e) {
+			continue
+		}
+		object, err := meta.Accessor(e.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version, err := strconv.Atoi(object.GetResourceVersion())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	t.Fatal("the watch has ended")
+	return 0
 }
 
 // renderer renders the chart. Definitions are left out: they are one for all components of a cluster.

@@ -88,6 +88,8 @@ type Object struct {
 	// Timeout is how long the object may take to become ready after it was applied. Zero means that there
 	// is no limit.
 	Timeout time.Duration
+	// Uncounted: the object makes up for nothing that the component loses.
+	Uncounted bool
 	// Hints say how to read the object's status. Their annotation stays in the manifest, since the
 	// health of an object is judged where it is seen.
 	Hints health.Hints

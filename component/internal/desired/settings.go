@@ -33,12 +33,13 @@ const (
 	healthRule          = "health"
 	timeout             = "timeout"
 	applyOn             = "apply-on"
+	uncounted           = "uncounted"
 )
 
 func names() []string {
 	return []string{
 		adoptionPolicy, reconcilePolicy, updatePolicy, deletePolicy, conflictPolicy, immutablePolicy, acceptDataLoss, mode, ignoreAlways,
-		ignoreAfterCreation, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout, applyOn,
+		ignoreAfterCreation, applyOrder, purgeOrder, deleteOrder, statusHint, healthRule, dependsOn, implicitEdges, timeout, applyOn, uncounted,
 	}
 }
 
@@ -100,6 +101,7 @@ func (s *set) settle(d *draft, annotations map[string]string) {
 	}
 	d.Purge = a.order(purgeOrder)
 	d.Timeout = a.duration(timeout)
+	d.Uncounted = a.flag(uncounted)
 	event := a.take(applyOn)
 	hints, rule := a.take(statusHint), a.take(healthRule)
 	d.Hints = a.hints(hints)

@@ -24,6 +24,11 @@ func (m *member) ended() bool {
 	return m.completed && !m.node && projection.EndsByItself(kindOf(m.item)) && (m.wanted == nil || m.wanted.Purge == nil)
 }
 
+// over reports whether a member that is purged has ended by itself.
+func (m *member) over(live projection.Object, found bool) bool {
+	return m.wanted != nil && m.wanted.Purge != nil && !m.node && projection.EndsByItself(kindOf(m.item)) && (m.completed || found && live.Ended)
+}
+
 // end notes that a member has ended.
 func (m *member) end() {
 	switch {

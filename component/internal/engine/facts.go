@@ -71,7 +71,7 @@ func (p *pass) facts(m *member) graph.Facts {
 		}
 	}
 	f.Refused = m.refused
-	f.Completed, f.Ended = m.completed, m.ended()
+	f.Completed, f.Ended = m.completed, m.ended() || m.over(live, found)
 	switch {
 	case m.unobserved != nil && p.abandoned(m):
 		f.Presence = graph.Absent // as far as anybody cares

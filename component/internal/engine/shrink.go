@@ -69,6 +69,8 @@ func (p *pass) few(limit float64) bool {
 		case m.wanted == nil:
 			before++
 			lost = append(lost, m.item)
+		case m.wanted.Uncounted:
+			added = append(added, m.item)
 		case recorded[key], m.item.UID != "", len(m.item.Record) > 0: // the last two: found after the inventory was lost
 			before++
 			left++

@@ -24,7 +24,7 @@ import (
 )
 
 // Chart returns the scenario of the sample with a chart, in whose folder sample is: definitions, a webhook with a
-// certificate, roles, a sub-chart, and a hook Job. Actors play the controllers of workloads.
+// certificate, roles, a sub-chart, and hook Jobs. Actors play the controllers of workloads.
 func Chart(sample fs.FS) ([]fault.Scenario, error) {
 	chart, err := helm.NewGenerator(sample, "chart", helm.Options{})
 	if err != nil {
