@@ -33,7 +33,7 @@ func TestWindow(t *testing.T) {
 			t.Errorf("pass %d began %s after pass %d", i+3, apart, i)
 		}
 	}
-	if w := (window)(nil).began(start, RateLimit{}); w != nil || w.wait(start, RateLimit{}) != 0 {
+	if w := window(nil).began(start, RateLimit{}); w != nil || w.wait(start, RateLimit{}) != 0 {
 		t.Error("there is a limit where none is set")
 	}
 }
