@@ -104,7 +104,7 @@ func untyped(obj client.Object, k kind) (*unstructured.Unstructured, error) {
 // bring changes an object that exists, if it has to be changed.
 func (p *pass[T]) bring(ctx context.Context, c Child[T], m, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	r := refOf(m)
-	whose, why := p.names.judge(live, p.owner.NamespacedName, p.owner.uid, c.adoption)
+	whose, why := judge(p.names.claims(live, p.owner, c.adoption))
 	if whose == theirs {
 		p.memory.claim(r, p.owner.NamespacedName)
 		p.fail("ChildNotOurs", fmt.Errorf("child %q: %s %s: %s", c.name, r, why, wayOut(c.adoption)))

@@ -101,7 +101,7 @@ func (c *crash) live(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		got := ""
-		for deadline := time.Now().Add(20 * time.Second); got != step.want; {
+		for deadline := time.Now().Add(2 * time.Minute); got != step.want; {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("%s: there is %q, want %q", step.name, got, step.want)
 			}

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
 )
@@ -20,27 +19,39 @@ const (
 	theirs
 )
 
-// judge returns whose an object is for the owner with that key and UID. why says whose it is if it is not ours, as the
-// end of a sentence about it.
-func (n names) judge(obj client.Object, owner types.NamespacedName, uid types.UID, policy api.AdoptionPolicy) (is ownership, why string) {
-	label, controller := obj.GetLabels()[n.owner()], metav1.GetControllerOfNoCopy(obj)
-	referred, isReferred := n.referred(obj)
+// claims are who holds an object, and who asks.
+type claims struct {
+	// label is the UID of the owner of which it was a child last, and referred the name, if an annotation has it.
+	label    string
+	referred types.NamespacedName
+	// controller is its controller by owner reference, nil if it has none; helm the release that it belongs to.
+	controller *metav1.OwnerReference
+	helm       string
+	// owner and uid are those of the object that wants it as a child.
+	owner  types.NamespacedName
+	uid    types.UID
+	policy api.AdoptionPolicy
+}
+
+// judge returns whose an object is. why says whose it is if it is not ours, as the end of a sentence about it.
+func judge(c claims) (is ownership, why string) {
+	others := c.controller != nil && c.controller.UID != c.uid
 	switch {
-	case label == string(uid) && (controller == nil || controller.UID == uid):
+	case !others && (c.controller != nil || c.label == string(c.uid)):
 		return ours, ""
-	case controller != nil && controller.UID != uid:
-		why = fmt.Sprintf("belongs to %s %s", controller.Kind, controller.Name)
-	case api.HelmReleaseOf(obj.GetAnnotations()) != "":
-		why = "belongs to Helm release " + api.HelmReleaseOf(obj.GetAnnotations())
-	case label != "" && isReferred && referred != owner:
-		why = "belongs to " + referred.String()
+	case others:
+		why = fmt.Sprintf("belongs to %s %s", c.controller.Kind, c.controller.Name)
+	case c.helm != "":
+		why = "belongs to Helm release " + c.helm
+	case c.label != "" && c.referred.Name != "" && c.referred != c.owner:
+		why = "belongs to " + c.referred.String()
 	}
 	switch {
-	case policy == api.AdoptionPolicyNever && why == "":
+	case c.policy == api.AdoptionPolicyNever && why == "":
 		return theirs, "was created by somebody else"
-	case policy != api.AdoptionPolicyAlways && why != "", policy == api.AdoptionPolicyNever:
+	case c.policy != api.AdoptionPolicyAlways && why != "", c.policy == api.AdoptionPolicyNever:
 		return theirs, why
-	case controller != nil && controller.UID != uid:
+	case others:
 		return seized, ""
 	}
 	return adopted, ""

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
 )
 
 // names are the keys of labels, annotations and finalizers of one controller.
@@ -46,6 +48,16 @@ func (n names) referred(obj client.Object) (types.NamespacedName, bool) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, true
+}
+
+// claims returns who holds an object that an owner wants as a child.
+func (n names) claims(obj client.Object, owner owning, policy api.AdoptionPolicy) claims {
+	c := claims{
+		label: obj.GetLabels()[n.owner()], controller: metav1.GetControllerOf(obj), helm: api.HelmReleaseOf(obj.GetAnnotations()),
+		owner: owner.NamespacedName, uid: owner.uid, policy: policy,
+	}
+	c.referred, _ = n.referred(obj)
+	return c
 }
 
 // belongs reports whether an object is a child of the owner with that UID, beyond doubt.

@@ -124,7 +124,7 @@ func kits(t *tree) []string {
 func managers(t *tree) []string {
 	const base = "sigs.k8s.io/controller-runtime"
 	banned := []string{base, base + "/pkg/builder", base + "/pkg/controller", base + "/pkg/manager", base + "/pkg/source"}
-	allowed := []string{"loop", "trigger", "component", "operator"}
+	allowed := []string{"loop", "trigger", "children", "component", "operator"}
 	var findings []string
 	for _, p := range t.packages {
 		if p.module.dir != "." || slices.Contains(allowed, top(p.dir)) || isKit(p.dir) || p.files[0].syntax.Name.Name == "main" {
