@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -185,7 +184,11 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 		return nil
 	}
 	stamp(p.run.Obj)
-	if err := write.apply(ctx); err != nil {
+	err := write.apply(ctx)
+	if p.lastPassUnserved(s, err) {
+		err = write.apply(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	p.tell(r, p.remember(r, observed, write.least))
@@ -204,7 +207,7 @@ func (p *pass[T]) complete(s, observed *api.Status, r conditions.Report) {
 		s.HandledReconcile = token
 	}
 	s.State, s.Message = r.State, r.Message
-	s.LastPass = p.lastPass(r)
+	s.LastPass = p.lastPass(r, observed.LastPass)
 }
 
 // observe sets status.observedGeneration of a kind of which the loop sets that alone.
@@ -280,12 +283,5 @@ func appliedBy(obj client.Object, owner string) (generation int64, ours bool) {
 	if !ok {
 		return 0, false
 	}
-	return credible(s.AppliedGeneration, obj.GetGeneration()), writtenAlone(obj, owner, `"f:appliedGeneration"`)
-}
-
-// writtenAlone reports whether nobody but owner wrote a field. It may err on the side of false.
-func writtenAlone(obj client.Object, owner, field string) bool {
-	return !slices.ContainsFunc(obj.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager != owner && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), field)
-	})
+	return credible(s.AppliedGeneration, obj.GetGeneration()), !writtenByOthers(obj, owner, fieldApplied)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -53,7 +54,9 @@ type Controller[T client.Object] struct {
 	spans     trace.Spans
 	passes    passCounter
 	terms     Terms
-	observes  bool // the loop sets status.observedGeneration of a kind without the common status
+	// lastPassMissing: the CRD has no status.lastPass.
+	lastPassMissing atomic.Bool
+	observes        bool // the loop sets status.observedGeneration of a kind without the common status
 	// sharers replaces [Run.Sharing] where there is no cache.
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
@@ -222,8 +225,8 @@ func (c *Controller[T]) check(name string) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}
-	if _, common := reporting(cached.New[T]()); c.options.Revision != "" && !common {
-		return fmt.Errorf("options of controller %s: Revision needs a kind with api.Status; embed it in the status of %T, or leave Revision empty", name, *new(T))
+	if err := c.checkRevision(); err != nil {
+		return fmt.Errorf("options of controller %s: %w", name, err)
 	}
 	return c.options.check(name)
 }
@@ -239,10 +242,6 @@ func (o Options[T]) check(name string) error {
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))
 	}
-	if o.Revision != "" && o.Generation == EveryChange {
-		problems = append(problems, errors.New("Options.Revision cannot be combined with EveryChange, "+
-			"because nothing tells which changes came while no operator ran; leave one of them out"))
-	}
 	if l := o.RateLimit; l.Passes < 0 || l.Per < 0 || (l.Passes > 0) != (l.Per > 0) {
 		problems = append(problems, fmt.Errorf("a rate limit of %d passes per %s is none; set both, or leave both zero for no limit", l.Passes, l.Per))
 	}
@@ -251,9 +250,6 @@ func (o Options[T]) check(name string) error {
 			problems = append(problems, fmt.Errorf("source %d of Options.Sources is nil; leave it out", n))
 		} else if err := s.Check(); err != nil {
 			problems = append(problems, err)
-		} else if o.Revision != "" && len(s.Watches()) == 0 {
-			problems = append(problems, fmt.Errorf("source %d of Options.Sources, a %T, does not watch the cluster, so that what happens while no operator runs is missed; "+
-				"leave Options.Revision empty to reconcile all objects at the start", n, s))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

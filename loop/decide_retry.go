@@ -70,6 +70,13 @@ func (l *ladder) failed(now time.Time, p Retry, own time.Duration, share func(n 
 	return wait, true
 }
 
+// refused drops the armed retry, because the author wants none before the next event. It reports whether one came
+// meanwhile, which the queue holds already.
+func (l *ladder) refused() bool {
+	l.repeats, l.retryAt = 0, time.Time{}
+	return l.events > l.seen
+}
+
 // spent reports whether no retry follows a failure of this pass.
 func (l *ladder) spent(p Retry) bool {
 	return p.Attempts < 0 || (p.Attempts > 0 && l.attempts >= p.Attempts)

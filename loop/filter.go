@@ -47,13 +47,14 @@ func newsFilter[T client.Object](c *Controller[T]) predicate.TypedPredicate[T] {
 	}
 }
 
-// contentChanged reports whether an object of a kind without generations has changed.
+// contentChanged reports whether an object of a kind without generations has changed. If nothing that the cache has of it
+// differs, what differs is something that the cache leaves out, such as the data of Secrets.
 func (c *Controller[T]) contentChanged(before, after T) bool {
 	if after.GetGeneration() != 0 || before.GetResourceVersion() == after.GetResourceVersion() {
 		return false
 	}
 	changed, err := c.fields.specChanged(before, after)
-	return changed || err != nil
+	return changed || err != nil || len(metadataChanges(before, after)) == 0 && c.fields.sameStatus(before, after)
 }
 
 // setBack reports whether another client made the status say that the present generation is not applied.
@@ -64,7 +65,7 @@ func (c *Controller[T]) setBack(before, after T) bool {
 	a, ours := reporting(before)
 	b, _ := reporting(after)
 	return ours && b.AppliedGeneration < min(a.AppliedGeneration, after.GetGeneration()) &&
-		(b.AppliedGeneration == 0 || !writtenAlone(after, string(c.fieldOwner()), `"f:appliedGeneration"`))
+		(b.AppliedGeneration == 0 || writtenByOthers(after, string(c.fieldOwner()), fieldApplied))
 }
 
 // statusChanged reports whether our part of the status differs. Conditions of others are

@@ -22,8 +22,6 @@ type memory struct {
 	// standby are the objects to reconcile once this process leads. Until then its queue stays
 	// empty, because nothing can be taken out of that again when an object is deleted.
 	standby map[types.NamespacedName]queue
-	// woken are those of which a source has said something since this process started to watch.
-	woken map[types.NamespacedName]bool
 }
 
 type remembered struct {
@@ -80,7 +78,7 @@ type remembered struct {
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
 
 func newMemory() *memory {
-	return &memory{objects: map[types.NamespacedName]*remembered{}, standby: map[types.NamespacedName]queue{}, woken: map[types.NamespacedName]bool{}}
+	return &memory{objects: map[types.NamespacedName]*remembered{}, standby: map[types.NamespacedName]queue{}}
 }
 
 // with runs f on what is remembered of key.
@@ -122,7 +120,6 @@ func (m *memory) event(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.leading {
-		m.woken[key] = true
 		return false
 	}
 	r := m.of(key)

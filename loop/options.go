@@ -42,10 +42,13 @@ type Options[T client.Object] struct {
 
 	// Revision identifies the code of the Reconciler, for example the version of the operator. If it is set, an object
 	// whose last pass succeeded is not reconciled when the operator starts, unless the object or the Revision has
-	// changed since, or a source wakes it. Its next pass is spread over [Options.MaxInterval], or the time that the last
-	// pass asked for by [After]. Change Revision whenever objects have to be reconciled again, because nothing else
-	// tells. Empty means that all objects are reconciled when the operator starts. It needs a kind with [api.Status],
-	// and sources that watch Kubernetes: what others have to say while no operator runs would be missed.
+	// changed since. Its next pass comes some time within [Options.MaxInterval], or within the time that the last pass
+	// asked for by [After]. Change Revision whenever objects have to be reconciled again, because nothing else tells.
+	// Empty means that all objects are reconciled when the operator starts.
+	//
+	// It needs a kind with [api.Status] whose CRD has the field lastPass, and a cache that keeps managedFields of the
+	// status, as operator.Main and [StripManagedFields] do. A controller that looks at anything but its object, by
+	// Sources or as an [Indexer], cannot have it: what happened while no operator ran would be missed.
 	Revision string
 
 	// WakeOn are keys of annotations whose change causes a pass, besides trimtab's own.

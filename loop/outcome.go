@@ -20,7 +20,7 @@ type Outcome struct {
 }
 
 // WriteMode says which changes to r.Obj the loop writes at the end of a pass. What is reported is written in
-// any case if it changed: conditions, state and message, and the generations.
+// any case if it changed: conditions, state and message, the generations, and what OnError changed in the status.
 type WriteMode int
 
 const (
@@ -30,9 +30,8 @@ const (
 	WriteNothing
 	// WriteStatus means that changes outside the status are dropped, those of the spec included.
 	WriteStatus
-	// WriteMetadata means that changes outside the metadata are dropped. If labels, annotations or owner references
-	// changed, a successful pass does not write the status at all: the next pass does, which follows at once or when
-	// [After] or [Again] says.
+	// WriteMetadata means that changes outside the metadata are dropped. [Done] then leaves the status, also what is
+	// reported, to another pass, which follows at once, if labels, annotations or owner references changed.
 	WriteMetadata
 )
 

@@ -104,8 +104,8 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 type pass[T client.Object] struct {
 	object[T]
 
-	run   Run[T]
-	retry RetryInfo
+	run  Run[T]
+	info RetryInfo
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
 	started  time.Time
@@ -148,7 +148,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 
 // passOver makes the pass over obj, of which the author gets a copy.
 func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T] {
-	p := &pass[T]{object: object[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, budget: 2}, retry: info, started: time.Now()}
+	p := &pass[T]{object: object[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, budget: 2}, info: info, started: time.Now()}
 	p.run.pass = p
 	p.restore()
 	if s, ok := reporting(obj); ok {
@@ -165,7 +165,7 @@ func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T
 func (p *pass[T]) begin() {
 	p.start = trace.Start{
 		Generation: p.base.GetGeneration(), ResourceVersion: p.base.GetResourceVersion(),
-		Attempt: p.retry.Attempt, Deleting: !p.base.GetDeletionTimestamp().IsZero(), Vanished: p.vanished != nil,
+		Attempt: p.info.Attempt, Deleting: !p.base.GetDeletionTimestamp().IsZero(), Vanished: p.vanished != nil,
 	}
 	p.trace.Emit(p.start)
 }
@@ -215,6 +215,9 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 	if isOutdated(outcome.err) {
 		return p.metadataFailed(ctx, outcome.err)
 	}
+	if err := p.narrow(outcome.writes); err != nil {
+		outcome = Fail(err)
+	}
 	var handled ErrorOutcome
 	if h, ok := as[ErrorHandler[T]](p.c.author); ok && outcome.failed() {
 		handled = p.callOnError(ctx, h, outcome.err)
@@ -224,30 +227,23 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 
 // finish commits an outcome and says when the object comes again.
 func (p *pass[T]) finish(ctx context.Context, o Outcome, handled ErrorOutcome) ending {
-	err := p.narrow(o.writes)
-	if err != nil {
-		o = Fail(err)
-	}
 	next := p.schedule(o, handled)
 	p.next = o.after
-	v := verdictOf(o, next.never, p.retry)
-	if o.writes == WriteMetadata && !v.spoken && len(metadataChanges(p.base, p.run.Obj)) > 0 {
-		return p.finishLater(ctx, o, next)
+	if o.writes == WriteMetadata && o.kind == kindDone && len(metadataChanges(p.base, p.run.Obj)) > 0 {
+		return p.finishLater(ctx, next)
 	}
-	if err := p.commit(ctx, v); err != nil {
+	if err := p.commit(ctx, verdictOf(o, next.never, p.info)); err != nil {
 		return p.commitFailed(err, next)
 	}
 	return next
 }
 
-// finishLater writes the metadata alone. The status is left to the next pass.
-func (p *pass[T]) finishLater(ctx context.Context, o Outcome, next ending) ending {
+// finishLater writes the metadata alone. The status is left to the next pass, which follows at once.
+func (p *pass[T]) finishLater(ctx context.Context, next ending) ending {
 	if err := p.patchMetadata(ctx, p.run.Obj); err != nil {
 		return p.metadataFailed(ctx, err)
 	}
-	if o.kind == kindDone {
-		next.after, next.low = soon, false
-	}
+	next.after, next.low = soon, false
 	return next
 }
 

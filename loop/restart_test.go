@@ -3,16 +3,21 @@ package loop_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"testing"
+	"testing/fstest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/go-logr/logr/funcr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
-	"github.com/trimtab-dev/trimtab/trigger"
+	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 // many is how many objects a restart meets.
@@ -127,6 +132,10 @@ func TestRestartVisits(t *testing.T) {
 			patchAs(w.t, w, probeNamed("a"), true, `{"status":{"lastPass":null}}`)
 			patchAs(w.t, w, probeNamed("a"), true, fmt.Sprintf(`{"status":{"lastPass":{"inputs":%q}}}`, last.Inputs))
 		},
+		"a status that is set back": func(w *controllerTest) {
+			w.stop()
+			patchAs(w.t, w, probeNamed("a"), true, `{"status":{"appliedGeneration":null,"observedGeneration":null}}`)
+		},
 		"a deletion": func(w *controllerTest) {
 			w.stop()
 			w.delete()
@@ -160,34 +169,6 @@ func TestRestartVisits(t *testing.T) {
 			c.await(t, 1)
 		})
 	}
-	t.Run("what a source says", func(t *testing.T) {
-		t.Parallel()
-		refers := options{Revision: "1", MaxInterval: -1, Sources: []trigger.Source[*probe.Probe]{trigger.Reference[*probe.Probe]{
-			To: &corev1.ConfigMap{},
-			Names: func(p *probe.Probe) []types.NamespacedName {
-				if p.Spec.Needs == "" {
-					return nil
-				}
-				return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
-			},
-		}}}
-		w := newNamespaceTest(t)
-		w.start(newCounter[*probe.Probe](nil), refers)
-		w.create("a", func(p *probe.Probe) { p.Spec.Needs = "config" })
-		w.create("b")
-		for _, name := range []string{"a", "b"} {
-			w.await(name, "to be Ready", ready)
-		}
-		w.stop()
-		createAs(t, w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"}})
-		c := newCounter[*probe.Probe](nil)
-		w.start(c, refers)
-		c.await(t, 1)
-		c.silent(t, time.Second)
-		if c.counts["a"] == 0 || c.counts["b"] != 0 {
-			t.Errorf("calls: %v, want one for a, whose ConfigMap came while the process was down", c.counts)
-		}
-	})
 }
 
 // tidy is a counter with something to clean up.
@@ -196,4 +177,68 @@ type tidy struct{ *counter[*probe.Probe] }
 func (c tidy) Cleanup(_ context.Context, r *run) loop.CleanupOutcome {
 	c.calls <- r.Obj.Name
 	return loop.CleanedUp()
+}
+
+// older is a Probe whose definition comes from an earlier version of trimtab.
+type older struct{ probe.Probe }
+
+func (o *older) DeepCopyObject() runtime.Object { return &older{*o.DeepCopy()} }
+
+type olderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []older `json:"items"`
+}
+
+func (l *olderList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = nil
+	for i := range l.Items {
+		out.Items = append(out.Items, older{*l.Items[i].DeepCopy()})
+	}
+	return &out
+}
+
+// TestRestartWithOldDefinition: a definition without the field costs passes, and nothing else.
+func TestRestartWithOldDefinition(t *testing.T) {
+	t.Parallel()
+	data, err := fs.ReadFile(probe.CRDs, "crds/probe.trimtab.dev_probes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		t.Fatal(err)
+	}
+	crd.Name = "olders.probe.trimtab.dev"
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Older", ListKind: "OlderList", Plural: "olders", Singular: "older"}
+	delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "lastPass")
+	if data, err = yaml.Marshal(crd); err != nil {
+		t.Fatal(err)
+	}
+	w := newNamespaceTest(t)
+	testenv.InstallFS(t, w.cfg, fstest.MapFS{"crds/older.yaml": {Data: data}})
+	add := func(s *runtime.Scheme) error {
+		s.AddKnownTypeWithName(probe.GroupVersion.WithKind("Older"), &older{})
+		s.AddKnownTypeWithName(probe.GroupVersion.WithKind("OlderList"), &olderList{})
+		return nil
+	}
+	w.admin = testenv.Client(t, w.cfg, probe.AddToScheme, add)
+	var log logLines
+	w.log = funcr.New(func(_, args string) { log.add(args) }, funcr.Options{})
+	w.manage(func(mgr ctrl.Manager) error {
+		if err := add(mgr.GetScheme()); err != nil {
+			return err
+		}
+		return loop.New(newCounter[*older](nil), loop.Options[*older]{Revision: "1"}).SetupWithManager(mgr)
+	})
+	for _, name := range []string{"a", "b"} {
+		o := &older{}
+		o.Name = name
+		createAs(t, w, o)
+		testenv.Wait(t, w.admin, o, "to be Ready", func(o *older) bool { return ready(&o.Probe) })
+	}
+	if n := log.count("the CRD lacks status.lastPass"); n != 1 {
+		t.Errorf("logged %d times, want once", n)
+	}
 }

@@ -20,8 +20,8 @@ type Retry struct {
 	Jitter float64
 	// Next is a policy of your own, in place of Initial, Multiplier, Max and Jitter. It returns the delay before the
 	// retry with that number, from 1, after err, or false if err is not to be retried before the next event. A delay
-	// of zero or less means at once. It is called after each failure and must return at once. Nil means that there
-	// is none, and so does a panic.
+	// of less than 100 ms means that. It is called after a failure for which the author names no delay, and must return
+	// at once. Nil means that there is none, and so does a panic.
 	Next func(retry int, err error) (time.Duration, bool)
 }
 

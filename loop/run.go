@@ -48,7 +48,7 @@ func (r *Run[T]) Sharing(ctx context.Context, key string) ([]T, error) {
 func (r *Run[T]) Vanished() bool { return r.pass.vanished != nil }
 
 // Retry returns which retry this pass is.
-func (r *Run[T]) Retry() RetryInfo { return r.pass.retry }
+func (r *Run[T]) Retry() RetryInfo { return r.pass.info }
 
 // Conditions returns the conditions that this pass will report. The set starts empty, and conditions
 // of trimtab's own types that are not set in it are removed from the object. Ready, Reconciling and

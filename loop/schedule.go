@@ -61,12 +61,12 @@ func (c *Controller[T]) policy(v *vanished) Retry {
 
 // schedule notes the outcome in the ladder and says when the object comes again.
 func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
-	own := max(o.after, handled.after)
-	policy := p.c.options.Retry
-	if o.Retried() && handled.kind != errorNoRetry {
-		policy, own = p.ask(policy, o.err, own)
-	}
 	next := ending{outcome: o.kind.String(), low: o.low, after: p.c.options.maxInterval(p.key)}
+	var again advice
+	if o.Retried() {
+		again = p.advice(o.err, max(o.after, handled.after))
+		again.refused = again.refused || handled.kind == errorNoRetry
+	}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
 		case kindDone:
@@ -80,39 +80,17 @@ func (p *pass[T]) schedule(o Outcome, handled ErrorOutcome) ending {
 				r.ladder.waiting()
 				break
 			}
-			next.after = r.ladder.again(policy)
+			next.after = r.ladder.again(p.c.options.Retry)
 		case kindWait:
 			r.ladder.waiting()
 		case kindTerminal:
 			r.ladder.waiting()
 			next.err, next.never = o.err, true
 		case kindFail, kindFailAfter:
-			next.err = o.err
-			if handled.kind == errorNoRetry {
-				policy.Attempts = -1
-			}
-			wait, retried := r.ladder.failed(time.Now(), policy, own, p.share)
-			if next.never = !retried; retried {
-				next.after = wait
-			}
+			p.retry(&next, r, o.err, again)
 		}
 	})
 	return next
-}
-
-// ask asks the author's own policy for the delay after err, unless the author has said it.
-func (p *pass[T]) ask(policy Retry, err error, own time.Duration) (Retry, time.Duration) {
-	if policy.Next == nil || own > 0 {
-		return policy, own
-	}
-	more := true
-	if crash := p.call("Retry.Next", func() { own, more = policy.Next(p.retry.Attempt+1, err) }); crash != nil {
-		return policy, 0
-	}
-	if !more && p.vanished == nil {
-		policy.Attempts = -1
-	}
-	return policy, max(own, soon)
 }
 
 func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
@@ -120,10 +98,9 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 	if p.vanished != nil && (next.after == 0 || next.after > unheardOf) {
 		next.after = unheardOf
 	}
-	var own time.Duration
-	policy := p.c.policy(p.vanished)
+	var again advice
 	if o.kind == cleanupFailed {
-		policy, own = p.ask(policy, o.err, 0)
+		again = p.advice(o.err, 0)
 	}
 	p.c.memory.with(p.key, func(r *remembered) {
 		switch o.kind {
@@ -131,16 +108,54 @@ func (p *pass[T]) scheduleCleanup(o CleanupOutcome) ending {
 			r.ladder.succeeded()
 			next.after = o.after
 		case cleanupFailed:
-			next.outcome, next.err = "Fail", o.err
-			wait, retried := r.ladder.failed(time.Now(), policy, own, p.share)
-			if next.never = !retried; retried {
-				next.after = wait
-			}
+			next.outcome = "Fail"
+			p.retry(&next, r, o.err, again)
 		case cleanupKeepUntilEvent, cleanupDone:
 			r.ladder.waiting()
 		}
 	})
 	return next
+}
+
+// advice is what the author says about the retry after a failure.
+type advice struct {
+	// after replaces the delay of the policy if it is positive.
+	after time.Duration
+	// refused: there is to be none before the next event.
+	refused bool
+}
+
+// shortestRetry is the shortest delay of a policy of the author's own.
+const shortestRetry = 100 * time.Millisecond
+
+// advice asks the author's own policy about a retry, unless the author has said already when it is due.
+func (p *pass[T]) advice(err error, said time.Duration) advice {
+	ask := p.c.options.Retry.Next
+	if ask == nil || said > 0 {
+		return advice{after: said}
+	}
+	var after time.Duration
+	more := true
+	if crash := p.call("Retry.Next", func() { after, more = ask(p.info.Attempt+1, err) }); crash != nil {
+		return advice{}
+	}
+	if more {
+		return advice{after: max(after, shortestRetry)}
+	}
+	return advice{refused: p.vanished == nil} // no event can come that would let a vanished object be tried again
+}
+
+// retry ends a pass that failed.
+func (p *pass[T]) retry(next *ending, r *remembered, err error, how advice) {
+	next.err = err
+	if how.refused {
+		next.never = !r.ladder.refused()
+		return
+	}
+	wait, retried := r.ladder.failed(time.Now(), p.c.policy(p.vanished), how.after, p.share)
+	if next.never = !retried; retried {
+		next.after = wait
+	}
 }
 
 // outdated ends a pass over an object that changed meanwhile: again with the fresh one, and no

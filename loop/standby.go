@@ -15,10 +15,10 @@ import (
 // queues the objects that came before.
 func (c *Controller[T]) begin(ctx context.Context) error {
 	c.memory.lead()
-	waiting, woken := c.memory.takeStandby()
+	waiting := c.memory.takeStandby()
 	keys := slices.SortedFunc(maps.Keys(waiting), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		if !woken[key] && c.resumeCached(ctx, key, waiting[key]) {
+		if c.resumeCached(ctx, key, waiting[key]) {
 			continue
 		}
 		c.event(key, causeCreated)
@@ -72,11 +72,11 @@ func (m *memory) leads() bool {
 	return m.leading
 }
 
-// takeStandby returns the objects that came before this process led, and those that sources woke meanwhile.
-func (m *memory) takeStandby() (map[types.NamespacedName]queue, map[types.NamespacedName]bool) {
+// takeStandby returns the objects that came before this process led.
+func (m *memory) takeStandby() map[types.NamespacedName]queue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	waiting, woken := m.standby, m.woken
-	m.standby, m.woken = nil, nil
-	return waiting, woken
+	waiting := m.standby
+	m.standby = nil
+	return waiting
 }

@@ -209,11 +209,24 @@ func TestPolicies(t *testing.T) {
 			}
 		})
 	})
+	t.Run("no retry means none before the next event", func(t *testing.T) {
+		permanent := errors.New("permanent")
+		o := Options[*probe.Probe]{Retry: Retry{Next: func(_ int, err error) (time.Duration, bool) { return 10 * s, !errors.Is(err, permanent) }}}
+		wind(t, o, inTurn(Fail(permanent), Fail(errPump), Fail(permanent), Fail(errPump), Done()), nil, func(w *clockwork) {
+			for _, when := range []time.Duration{time.Minute, time.Minute + 5*s, 3 * time.Minute} {
+				w.until(when)
+				w.patch()
+			}
+			w.until(time.Hour)
+			wantCalls(t, w, "an event lets it be tried again, and no retry that was armed before follows a refusal",
+				at(0, 0, false), at(time.Minute, 0, false), at(time.Minute+5*s, 1, false), at(3*time.Minute, 1, false), at(3*time.Minute+10*s, 2, false))
+		})
+	})
 	t.Run("a policy that says 0 means at once, and Attempts limits it", func(t *testing.T) {
 		o := Options[*probe.Probe]{Retry: Retry{Attempts: 2, Next: func(int, error) (time.Duration, bool) { return 0, true }}}
 		wind(t, o, failing, nil, func(w *clockwork) {
 			w.until(time.Hour)
-			wantCalls(t, w, "three", at(0, 0, false), at(0, 1, false), at(0, 2, true))
+			wantCalls(t, w, "three", at(0, 0, false), at(100*time.Millisecond, 1, false), at(200*time.Millisecond, 2, true))
 		})
 	})
 	t.Run("a policy that panics is none", func(t *testing.T) {
@@ -230,6 +243,21 @@ func TestPolicies(t *testing.T) {
 			w.until(time.Hour)
 			wantCalls(t, w, "after 3 s", at(0, 0, false), at(3*s, 1, true))
 		})
+	})
+}
+
+// TestLastPassIsStable: an appointment that is a little different each time is no reason to write.
+func TestLastPassIsStable(t *testing.T) {
+	const s = time.Second
+	n := 0
+	wind(t, Options[*probe.Probe]{Revision: "1"}, func(*Run[*probe.Probe]) Outcome {
+		n++
+		return After(10*s + time.Duration(n%3)*s/2)
+	}, nil, func(w *clockwork) {
+		w.until(10 * time.Minute)
+		if writes := w.written(); len(writes) > 2 || n < 50 {
+			t.Errorf("%d writes in %d passes", len(writes), n)
+		}
 	})
 }
 

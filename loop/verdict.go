@@ -37,13 +37,16 @@ const (
 	stateTerminating = "Terminating"
 )
 
+// reasonSucceeded is that of an object whose last pass succeeded.
+const reasonSucceeded = "Succeeded"
+
 // verdictOf returns the verdict on an outcome. exhausted means that no retry follows a failure.
 func verdictOf(o Outcome, exhausted bool, info RetryInfo) verdict {
 	v := verdict{ready: metav1.ConditionFalse}
 	switch o.kind {
 	case kindDone, kindAfter:
 		v.ready, v.succeeded, v.state = metav1.ConditionTrue, true, stateSucceeded
-		v.known, v.message = "Succeeded", "the object matches its spec"
+		v.known, v.message = reasonSucceeded, "the object matches its spec"
 	case kindAgain:
 		v.ready, v.reconciling, v.state = metav1.ConditionUnknown, true, stateReconciling
 		v.known, v.message = "Reconciling", "work is under way"

@@ -127,6 +127,35 @@ func TestWriting(t *testing.T) {
 		}
 		w.settled(a)
 	})
+	t.Run("WriteMetadata with an appointment does not wait for it to report", func(t *testing.T) {
+		t.Parallel()
+		a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+			r.Obj.Labels = with(r.Obj.Labels, "ours", "yes")
+			r.Obj.Status.Note = "lost"
+			return loop.After(time.Hour).Writing(loop.WriteMetadata)
+		})
+		w := newControllerTest(t, a, options{})
+		w.create("a")
+		if got := w.await("a", "to be Ready", ready); got.Labels["ours"] != "yes" || got.Status.Note != "" {
+			t.Errorf("labels %v, note %q", got.Labels, got.Status.Note)
+		}
+	})
+	t.Run("what OnError says is written in any case", func(t *testing.T) {
+		t.Parallel()
+		h := noteTaker{
+			author: newAuthor(func(_ context.Context, r *run) loop.Outcome {
+				r.Obj.Status.Note = "lost"
+				return loop.Fail(errBroken).Writing(loop.WriteNothing)
+			}),
+			onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
+				r.Obj.Status.Note += err.Error()
+				return loop.NoRetry()
+			},
+		}
+		w := newControllerTest(t, h, options{})
+		w.create("a")
+		w.await("a", "the note of OnError alone", func(p *probe.Probe) bool { return p.Status.Note == errBroken.Error() })
+	})
 	t.Run("a failure is shown whatever is written", func(t *testing.T) {
 		t.Parallel()
 		for _, mode := range []loop.WriteMode{loop.WriteNothing, loop.WriteStatus, loop.WriteMetadata} {

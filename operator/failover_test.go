@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +17,8 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// passes returns when the passes began of which the trace of a process tells.
-func (o *running) passes(t *testing.T) []time.Time {
+// passes returns when passes began, or ended, by the trace of a process.
+func (o *running) passes(t *testing.T, event string) []time.Time {
 	t.Helper()
 	var out []time.Time
 	for line := range strings.Lines(o.out()) {
@@ -27,7 +29,7 @@ func (o *running) passes(t *testing.T) []time.Time {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}
-		if r.Event == "start" {
+		if r.Event == event {
 			out = append(out, r.Time)
 		}
 	}
@@ -45,9 +47,17 @@ func TestFailover(t *testing.T) {
 	for n := range many {
 		testenv.Wait(t, in.client, in.probe(t, fmt.Sprintf("p%d", n)), "the leader to greet", greeted)
 	}
-	follower := startOperator(t, in, "--greeting", "second")
+	end := filepath.Join(t.TempDir(), "end") // while it does not exist, the follower's passes go on
+	allow := func() {
+		t.Helper()
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow()
+	follower := startOperator(t, in, "--greeting", "second", "--until", end, "--shutdown-timeout", "1m")
 	follower.await(t, "/readyz", "ok\nstanding by: another replica holds the lease "+in.namespace+"/failover", http.StatusOK)
-	if n := len(follower.passes(t)); n != 0 {
+	if n := len(follower.passes(t, "start")); n != 0 {
 		t.Errorf("a follower began %d passes", n)
 	}
 
@@ -57,7 +67,7 @@ func TestFailover(t *testing.T) {
 	}
 	<-leader.ended
 	follower.awaitTrace(t, `"event":"start"`)
-	first, lease := follower.passes(t)[0], in.lease(t)
+	first, lease := follower.passes(t, "start")[0], in.lease(t)
 	t.Logf("the first pass began %.1f s after the leader was killed, %.3f s after the lease was taken",
 		first.Sub(killed).Seconds(), first.Sub(lease.Spec.AcquireTime.Time).Seconds())
 	if first.Before(lease.Spec.AcquireTime.Truncate(time.Microsecond)) || *lease.Spec.LeaseTransitions != 1 {
@@ -74,15 +84,24 @@ func TestFailover(t *testing.T) {
 
 	third := startOperator(t, in, "--greeting", "third")
 	third.await(t, "/readyz", "standing by", http.StatusOK)
+	if err := os.Remove(end); err != nil {
+		t.Fatal(err)
+	}
+	began := len(follower.passes(t, "start"))
+	in.probe(t, "slow")
+	follower.poll(t, "a pass that goes on", func() bool { return len(follower.passes(t, "start")) > began })
 	stopped := time.Now()
-	follower.stop(t, 0)
+	follower.terminate(t)
+	follower.poll(t, "the operator to stop", func() bool { return strings.Contains(follower.log(), "Stopping and waiting for leader election runnables") })
+	allow()
+	follower.stopped(t, 0)
 	if holder := in.lease(t).Spec.HolderIdentity; holder != nil && *holder == *lease.Spec.HolderIdentity {
 		t.Errorf("the lease is still held by %s, which ended; others wait until it runs out", *holder)
 	}
 	third.awaitTrace(t, `"event":"start"`)
-	first = third.passes(t)[0]
+	first = third.passes(t, "start")[0]
 	t.Logf("the first pass began %.1f s after the leader was told to stop", first.Sub(stopped).Seconds())
-	if last := follower.passes(t); first.Before(last[len(last)-1]) {
+	if last := follower.passes(t, "end"); first.Before(last[len(last)-1]) {
 		t.Errorf("two replicas worked at a time: one until %s, the other from %s", last[len(last)-1], first)
 	}
 	if log := follower.log(); !strings.Contains(log, "took over") {
