@@ -35,6 +35,8 @@ type Controller[T client.Object] struct {
 	options Options[T]
 	memory  *memory
 	fields  fields
+	views   *views // what passes read from the cache; nil without one
+	ungated bool   // [Run.Client] is the manager's, for comparison
 
 	// The fields below are set by SetupWithManager.
 	name      string
@@ -169,6 +171,9 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
+	if err := c.view(mgr.GetCache()); err != nil {
+		return err
+	}
 	c.events = mgr.GetEventRecorder(c.name)
 	c.log = safelog.Logger(mgr.GetLogger()).WithName("Controllers").WithName(c.name)
 	c.observe()

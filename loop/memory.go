@@ -73,6 +73,8 @@ type remembered struct {
 	unwritable bool
 	// started is when the pass under way began; zero when none is.
 	started time.Time
+	// ledger is what the author wrote.
+	ledger ledger
 }
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
@@ -136,7 +138,10 @@ func (m *memory) drop(key types.NamespacedName) {
 		return
 	}
 	r.shown.forget()
-	if len(r.vanished) == 0 && (r.uid == "" || r.gone) {
+	if len(r.vanished) > 0 {
+		return
+	}
+	if r.ledger = (ledger{}); r.uid == "" || r.gone {
 		delete(m.objects, key)
 	}
 }
