@@ -96,8 +96,8 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 type pass[T client.Object] struct {
 	object[T]
 
-	run   Run[T]
-	retry RetryInfo
+	run    Run[T]
+	retry  RetryInfo
 	client consistent
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
