@@ -105,7 +105,9 @@ func conflicts(b *testing.B, ungated, theirs bool) {
 	took := time.Since(began)
 	gets := requests.Select(func(r testenv.Request) bool { return r.Resource == "configmaps" && r.Verb == "get" })
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
 	b.ReportMetric(float64(conflicted.Load()), "conflicts")
 	b.ReportMetric(float64(existed.Load()), "existing")
 	b.ReportMetric(float64(len(gets)), "gets")

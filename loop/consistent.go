@@ -70,11 +70,11 @@ func (c *Controller[T]) view(all cache.Cache) error {
 
 // await returns a [staleError] if the cache does not show yet what earlier passes over an object wrote. If it has lagged
 // for too long, this pass reads the kinds in question live.
-func (c *Controller[T]) await(key types.NamespacedName) error {
+func (c *Controller[T]) await(ctx context.Context, key types.NamespacedName) error {
 	if c.views == nil {
 		return nil
 	}
-	lag := c.memory.unseen(key, c.views, time.Now())
+	lag := c.memory.unseen(ctx, key, c.views, time.Now())
 	if lag == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (k *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return k.getLive(ctx, key, obj, opts...)
 	}
 	err = k.Client.Get(ctx, key, obj, opts...)
-	if client.IgnoreNotFound(err) != nil || !k.views.read(k.Client, key, obj, gvk) {
+	if client.IgnoreNotFound(err) != nil || !k.views.read(ctx, k.Client, key, obj, gvk) {
 		return err
 	}
 	switch {
@@ -105,7 +105,7 @@ func (k *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 			k.notes.shown(k.self.key, t)
 		}
 		return err
-	case !known.hidden && !(err != nil && k.views.reached(idOf(obj, gvk), known.write)) && known.write.copyInto(obj, gvk):
+	case !known.hidden && (err == nil || !k.views.reached(ctx, idOf(obj, gvk), known.write)) && known.write.copyInto(obj, gvk):
 		return nil
 	}
 	if err = k.getLive(ctx, key, obj, opts...); apierrors.IsNotFound(err) { // others deleted it
@@ -130,7 +130,7 @@ func (k *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 	if !live {
 		if _, known := k.views.find(id); !known || len(all) == 0 {
 			err := k.Client.List(ctx, list, opts...)
-			if err != nil || !k.views.listed(k.Client, list, id, opts) || len(all) == 0 {
+			if err != nil || !k.views.listed(ctx, k.Client, list, id, opts) || len(all) == 0 {
 				return err
 			}
 			empty(list)
@@ -158,7 +158,7 @@ func (k *consistent) unlisted(err error, opts []client.ListOption) error {
 
 // wait waits until a view shows some writes, and reports whether it does.
 func (k *consistent) wait(ctx context.Context, v *view, all map[target]write) bool {
-	if v.show(all) {
+	if v.show(ctx, all) {
 		return true
 	}
 	k.mu.Lock()
@@ -172,7 +172,7 @@ func (k *consistent) wait(ctx context.Context, v *view, all map[target]write) bo
 	for {
 		select {
 		case <-tick.C:
-			if v.show(all) {
+			if v.show(ctx, all) {
 				return true
 			}
 		case <-limit.C:
@@ -184,26 +184,26 @@ func (k *consistent) wait(ctx context.Context, v *view, all map[target]write) bo
 }
 
 // wrote notes the answer to a write of obj.
-func (k *consistent) wrote(obj runtime.Object) {
+func (k *consistent) wrote(ctx context.Context, obj runtime.Object) {
 	o, gvk, err := answerOf(obj, k.Scheme())
 	if err != nil || o.GetName() == "" {
 		return
 	}
-	k.note(target{kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(o)}, write{version: o.GetResourceVersion(), uid: o.GetUID(), answer: o, kind: gvk})
+	k.note(ctx, target{kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(o)}, write{version: o.GetResourceVersion(), uid: o.GetUID(), answer: o, kind: gvk})
 }
 
 // note notes a write of t.
-func (k *consistent) note(t target, w write) {
+func (k *consistent) note(ctx context.Context, t target, w write) {
 	w.at = time.Now()
 	k.notes.noteWrite(k.self.key, t, w, t == k.self)
-	k.notes.sweepLater(k.self.key, k.views)
+	k.notes.sweepLater(ctx, k.self.key, k.views)
 }
 
 // Create implements [client.Writer].
 func (k *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	err := k.Client.Create(ctx, obj, opts...)
 	if err == nil && len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) == 0 {
-		k.wrote(obj)
+		k.wrote(ctx, obj)
 	}
 	return err
 }
@@ -212,7 +212,7 @@ func (k *consistent) Create(ctx context.Context, obj client.Object, opts ...clie
 func (k *consistent) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	err := k.Client.Update(ctx, obj, opts...)
 	if err == nil && len((&client.UpdateOptions{}).ApplyOptions(opts).DryRun) == 0 {
-		k.wrote(obj)
+		k.wrote(ctx, obj)
 	}
 	return err
 }
@@ -221,7 +221,7 @@ func (k *consistent) Update(ctx context.Context, obj client.Object, opts ...clie
 func (k *consistent) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	err := k.Client.Patch(ctx, obj, patch, opts...)
 	if err == nil && len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) == 0 {
-		k.wrote(obj)
+		k.wrote(ctx, obj)
 	}
 	return err
 }
@@ -230,15 +230,15 @@ func (k *consistent) Patch(ctx context.Context, obj client.Object, patch client.
 func (k *consistent) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	err := k.Client.Apply(ctx, obj, opts...)
 	if err == nil && len((&client.ApplyOptions{}).ApplyOptions(opts).DryRun) == 0 {
-		k.applied(obj)
+		k.applied(ctx, obj)
 	}
 	return err
 }
 
 // applied notes the answer to an apply, which is in the configuration.
-func (k *consistent) applied(obj runtime.ApplyConfiguration) {
+func (k *consistent) applied(ctx context.Context, obj runtime.ApplyConfiguration) {
 	if u, err := configured(obj); err == nil {
-		k.wrote(u)
+		k.wrote(ctx, u)
 	}
 }
 
@@ -253,12 +253,12 @@ func (k *consistent) Delete(ctx context.Context, obj client.Object, opts ...clie
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		uid = *o.Preconditions.UID
 	}
-	k.deleted(obj, uid)
+	k.deleted(ctx, obj, uid)
 	return nil
 }
 
 // deleted notes that obj was deleted, or has begun to be.
-func (k *consistent) deleted(obj client.Object, uid types.UID) {
+func (k *consistent) deleted(ctx context.Context, obj client.Object, uid types.UID) {
 	gvk, err := apiutil.GVKForObject(obj, k.Scheme())
 	if err != nil {
 		return
@@ -267,7 +267,7 @@ func (k *consistent) deleted(obj client.Object, uid types.UID) {
 	if before := k.notes.known(k.self.key, t, false); uid == "" {
 		uid = before.write.uid
 	}
-	k.note(t, write{deleted: true, uid: uid})
+	k.note(ctx, t, write{deleted: true, uid: uid})
 }
 
 // DeleteAllOf implements [client.Writer]. What the cache shows of the objects is noted as deleted; the others cannot
@@ -276,12 +276,12 @@ func (k *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
 	var shown []client.Object
 	if len(o.DryRun) == 0 {
-		shown = k.views.matching(obj, k.Scheme(), o.ListOptions)
+		shown = k.views.matching(ctx, obj, k.Scheme(), o.ListOptions)
 	}
 	err := k.Client.DeleteAllOf(ctx, obj, opts...)
 	if err == nil {
 		for _, gone := range shown {
-			k.deleted(gone, gone.GetUID())
+			k.deleted(ctx, gone, gone.GetUID())
 		}
 	}
 	return err
@@ -308,7 +308,7 @@ type consistentPart struct {
 func (p consistentPart) Create(ctx context.Context, obj, part client.Object, opts ...client.SubResourceCreateOption) error {
 	err := p.SubResourceClient.Create(ctx, obj, part, opts...)
 	if err == nil && p.name == "eviction" && len((&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun) == 0 {
-		p.k.deleted(obj, obj.GetUID())
+		p.k.deleted(ctx, obj, obj.GetUID())
 	}
 	return err
 }
@@ -317,7 +317,7 @@ func (p consistentPart) Create(ctx context.Context, obj, part client.Object, opt
 func (p consistentPart) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	err := p.SubResourceClient.Update(ctx, obj, opts...)
 	if o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts); err == nil && len(o.DryRun) == 0 {
-		p.wrote(obj, o.SubResourceBody)
+		p.wrote(ctx, obj, o.SubResourceBody)
 	}
 	return err
 }
@@ -326,7 +326,7 @@ func (p consistentPart) Update(ctx context.Context, obj client.Object, opts ...c
 func (p consistentPart) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	err := p.SubResourceClient.Patch(ctx, obj, patch, opts...)
 	if o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts); err == nil && len(o.DryRun) == 0 {
-		p.wrote(obj, o.SubResourceBody)
+		p.wrote(ctx, obj, o.SubResourceBody)
 	}
 	return err
 }
@@ -335,18 +335,18 @@ func (p consistentPart) Patch(ctx context.Context, obj client.Object, patch clie
 func (p consistentPart) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	err := p.SubResourceClient.Apply(ctx, obj, opts...)
 	if o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts); err == nil && len(o.DryRun) == 0 && o.SubResourceBody == nil {
-		p.k.applied(obj)
+		p.k.applied(ctx, obj)
 	}
 	return err
 }
 
 // wrote notes the answer to a write of a part: obj, unless it is a body such as a Scale, which has the same version.
-func (p consistentPart) wrote(obj, body client.Object) {
+func (p consistentPart) wrote(ctx context.Context, obj, body client.Object) {
 	if body == nil {
-		p.k.wrote(obj)
+		p.k.wrote(ctx, obj)
 		return
 	}
 	if gvk, err := apiutil.GVKForObject(obj, p.k.Scheme()); err == nil && body.GetResourceVersion() != "" {
-		p.k.note(target{kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(obj)}, write{version: body.GetResourceVersion(), uid: obj.GetUID()})
+		p.k.note(ctx, target{kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(obj)}, write{version: body.GetResourceVersion(), uid: obj.GetUID()})
 	}
 }

@@ -218,7 +218,7 @@ func TestConsistentTime(t *testing.T) {
 			})
 			s.watch()
 			for _, w := range s.c.views.all {
-				w.newest = func() string { return "1000" }
+				w.newest = func(context.Context) string { return "1000" }
 			}
 			s.successor.passes(10 * time.Second)
 			if len(s.passes) != 2 || s.passes[1] != time.Second {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -212,7 +213,7 @@ func (m *memory) writesOf(key types.NamespacedName, kind schema.GroupKind) (all 
 // unseen forgets what the cache shows of the writes for key, and returns for how long it has not shown the oldest of the
 // others; zero if a pass may begin. A kind that lags by [staleLimit] is read live in that pass, and an object that the cache
 // does not hold at all is not waited for again.
-func (m *memory) unseen(key types.NamespacedName, v *views, now time.Time) (lag time.Duration) {
+func (m *memory) unseen(ctx context.Context, key types.NamespacedName, v *views, now time.Time) (lag time.Duration) {
 	var all map[target]write
 	var hidden map[target]bool
 	m.with(key, func(r *remembered) {
@@ -224,21 +225,9 @@ func (m *memory) unseen(key types.NamespacedName, v *views, now time.Time) (lag 
 	if all == nil {
 		return 0
 	}
-	live := map[schema.GroupKind]bool{}
-	absent := map[target]bool{}
-	for t, w := range all {
-		seen, missing := v.shows(t, w)
-		late := !seen && now.Sub(w.at) >= staleLimit
-		absent[t] = missing && (seen || late)
-		if late {
-			live[t.kind] = true
-		}
-		if !seen && !absent[t] && !(missing && hidden[t]) {
-			delete(absent, t)
-		}
-	}
+	over, live := judge(ctx, all, hidden, v, now)
 	m.with(key, func(r *remembered) {
-		for t, hide := range absent {
+		for t, hide := range over {
 			if hide {
 				r.ledger.hide(t)
 			}
@@ -249,23 +238,40 @@ func (m *memory) unseen(key types.NamespacedName, v *views, now time.Time) (lag 
 		r.ledger.live = live
 	})
 	for t, w := range all {
-		if _, over := absent[t]; !over && !live[t.kind] {
+		if _, is := over[t]; !is && !live[t.kind] {
 			lag = max(lag, now.Sub(w.at), 1)
 		}
 	}
 	return lag
 }
 
+// judge returns the writes that need not be waited for any more, each with whether the cache does not hold its target, and
+// the kinds that lag by [staleLimit].
+func judge(ctx context.Context, all map[target]write, hidden map[target]bool, v *views, now time.Time) (over map[target]bool, live map[schema.GroupKind]bool) {
+	over, live = map[target]bool{}, map[schema.GroupKind]bool{}
+	for t, w := range all {
+		seen, missing := v.shows(ctx, t, w)
+		late := !seen && now.Sub(w.at) >= staleLimit
+		if late {
+			live[t.kind] = true
+		}
+		if seen || missing && (late || hidden[t]) {
+			over[t] = missing && (seen || late)
+		}
+	}
+	return over, live
+}
+
 // sweepLater forgets the writes for key once the cache shows them, though no pass may follow.
-func (m *memory) sweepLater(key types.NamespacedName, v *views) {
+func (m *memory) sweepLater(ctx context.Context, key types.NamespacedName, v *views) {
 	var begin bool
 	m.with(key, func(r *remembered) { begin, r.ledger.sweeping = !r.ledger.sweeping, true })
 	if begin {
-		time.AfterFunc(staleLimit, func() { m.sweep(key, v, staleLimit) })
+		time.AfterFunc(staleLimit, func() { m.sweep(ctx, key, v, staleLimit) })
 	}
 }
 
-func (m *memory) sweep(key types.NamespacedName, v *views, every time.Duration) {
+func (m *memory) sweep(ctx context.Context, key types.NamespacedName, v *views, every time.Duration) {
 	m.mu.Lock()
 	r, is := m.objects[key]
 	var all map[target]write
@@ -274,7 +280,7 @@ func (m *memory) sweep(key types.NamespacedName, v *views, every time.Duration) 
 	}
 	m.mu.Unlock()
 	for t, w := range all {
-		if seen, missing := v.shows(t, w); !seen || missing {
+		if seen, missing := v.shows(ctx, t, w); !seen || missing {
 			delete(all, t)
 		}
 	}
@@ -291,6 +297,6 @@ func (m *memory) sweep(key types.NamespacedName, v *views, every time.Duration) 
 	r.ledger.release()
 	if r.ledger.sweeping = len(r.ledger.unseen) > 0; r.ledger.sweeping {
 		every = min(2*every, 10*time.Minute)
-		time.AfterFunc(every, func() { m.sweep(key, v, every) })
+		time.AfterFunc(every, func() { m.sweep(ctx, key, v, every) })
 	}
 }

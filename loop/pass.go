@@ -53,7 +53,7 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	}
 	obj, found, err := c.read(ctx, req.NamespacedName)
 	if err == nil && found {
-		err = c.await(req.NamespacedName)
+		err = c.await(ctx, req.NamespacedName)
 	}
 	if stale, ok := errors.AsType[staleError](err); ok {
 		return reconcile.Result{RequeueAfter: min(max(stale.lag/2, staleWait), staleLimit)}, nil

@@ -43,7 +43,7 @@ type view struct {
 
 	reader client.Reader
 	// newest returns the version up to which the cache has everything; empty if that is not known.
-	newest func() string
+	newest func(context.Context) string
 }
 
 func newViews(informers cache.Informers) *views {
@@ -56,7 +56,7 @@ func idOf(obj runtime.Object, gvk schema.GroupVersionKind) viewID {
 
 // empty returns an empty object of the view.
 func (id viewID) empty() client.Object {
-	obj, _ := reflect.New(id.form).Interface().(client.Object)
+	obj, _ := reflect.TypeAssert[client.Object](reflect.New(id.form))
 	obj.GetObjectKind().SetGroupVersionKind(id.kind)
 	return obj
 }
@@ -74,27 +74,29 @@ func (v *views) watched(reader client.Reader, obj client.Object, gvk schema.Grou
 }
 
 // newest returns the version up to which an informer has everything. A cache of chosen namespaces does not tell.
-func (v *views) newest(id viewID) func() string {
-	unknown := func() string { return "" }
-	ask := sync.OnceValue(func() func() string {
-		if v.informers == nil {
-			return unknown
-		}
-		informer, err := v.informers.GetInformer(ended, id.empty(), cache.BlockUntilSynced(false))
-		if shared, ok := informer.(interface{ GetStore() toolscache.Store }); ok && err == nil {
-			return shared.GetStore().LastStoreSyncResourceVersion
-		}
-		return unknown
-	})
-	return func() string { return ask()() }
+func (v *views) newest(id viewID) func(context.Context) string {
+	var once sync.Once
+	newest := func() string { return "" }
+	return func(ctx context.Context) string {
+		once.Do(func() {
+			if v.informers == nil {
+				return
+			}
+			informer, err := v.informers.GetInformer(ended(ctx), id.empty(), cache.BlockUntilSynced(false))
+			if shared, ok := informer.(interface{ GetStore() toolscache.Store }); ok && err == nil {
+				newest = shared.GetStore().LastStoreSyncResourceVersion
+			}
+		})
+		return newest()
+	}
 }
 
-// ended is a context that is over. A cache answers nevertheless, and a client sends no request.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it is over at once
+// ended returns a context that is over. A cache answers nevertheless, and a client sends no request.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
-}()
+}
 
 // find returns the view of a kind in a form, and whether it is known yet if that is in the cache.
 func (v *views) find(id viewID) (w *view, known bool) {
@@ -105,23 +107,23 @@ func (v *views) find(id viewID) (w *view, known bool) {
 }
 
 // read learns from a read of obj through reader that has succeeded, or found nothing. It reports whether the cache answered.
-func (v *views) read(reader client.Reader, key types.NamespacedName, obj client.Object, gvk schema.GroupVersionKind) bool {
+func (v *views) read(ctx context.Context, reader client.Reader, key types.NamespacedName, obj client.Object, gvk schema.GroupVersionKind) bool {
 	id := idOf(obj, gvk)
 	if w, known := v.find(id); known {
 		return w != nil
 	}
-	return v.learn(reader, id, reader.Get(ended, key, id.empty(), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency))
+	return v.learn(reader, id, reader.Get(ended(ctx), key, id.empty(), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency))
 }
 
 // listed is read for a list.
-func (v *views) listed(reader client.Reader, list client.ObjectList, id viewID, opts []client.ListOption) bool {
+func (v *views) listed(ctx context.Context, reader client.Reader, list client.ObjectList, id viewID, opts []client.ListOption) bool {
 	if w, known := v.find(id); known {
 		return w != nil
 	}
-	again, _ := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList)
+	again, _ := reflect.TypeAssert[client.ObjectList](reflect.New(reflect.TypeOf(list).Elem()))
 	again.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
 	in := (&client.ListOptions{}).ApplyOptions(opts).Namespace
-	return v.learn(reader, id, reader.List(ended, again, client.InNamespace(in), client.Limit(1), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency))
+	return v.learn(reader, id, reader.List(ended(ctx), again, client.InNamespace(in), client.Limit(1), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency))
 }
 
 // learn notes whether a read with [ended] was answered.
@@ -140,26 +142,27 @@ func (v *views) learn(reader client.Reader, id viewID, err error) bool {
 
 // shows reports whether every view of the kind shows a write, and whether one of them has no such object though it was
 // written.
-func (v *views) shows(t target, w write) (seen, missing bool) {
+func (v *views) shows(ctx context.Context, t target, w write) (seen, missing bool) {
 	v.mu.RLock()
 	of := v.kind[t.kind]
 	v.mu.RUnlock()
 	seen = true
 	for _, view := range of {
-		has, none := view.shows(t.key, w)
+		has, none := view.shows(ctx, t.key, w)
 		seen, missing = seen && has, missing || none
 	}
 	return seen, missing
 }
 
-func (w *view) shows(key types.NamespacedName, of write) (seen, missing bool) {
+// shows is the same of one view.
+func (w *view) shows(ctx context.Context, key types.NamespacedName, of write) (seen, missing bool) {
 	obj := w.empty()
-	err := w.reader.Get(ended, key, obj, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := w.reader.Get(ended(ctx), key, obj, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	switch {
 	case apierrors.IsNotFound(err) && of.deleted:
 		return true, false
 	case apierrors.IsNotFound(err):
-		return w.reached(of), true
+		return w.reached(ctx, of), true
 	case err != nil: // the cache does not hold the namespace
 		return true, false
 	}
@@ -167,20 +170,20 @@ func (w *view) shows(key types.NamespacedName, of write) (seen, missing bool) {
 }
 
 // reached reports whether the cache has everything up to a write, as far as it is known to.
-func (w *view) reached(of write) bool {
-	newest := w.newest()
+func (w *view) reached(ctx context.Context, of write) bool {
+	newest := w.newest(ctx)
 	return newest != "" && !older(newest, of.version)
 }
 
-func (v *views) reached(id viewID, of write) bool {
+func (v *views) reached(ctx context.Context, id viewID, of write) bool {
 	w, _ := v.find(id)
-	return w != nil && w.reached(of)
+	return w != nil && w.reached(ctx, of)
 }
 
 // show reports whether the view shows all writes.
-func (w *view) show(all map[target]write) bool {
+func (w *view) show(ctx context.Context, all map[target]write) bool {
 	for t, of := range all {
-		if seen, _ := w.shows(t.key, of); !seen {
+		if seen, _ := w.shows(ctx, t.key, of); !seen {
 			return false
 		}
 	}
@@ -188,7 +191,7 @@ func (w *view) show(all map[target]write) bool {
 }
 
 // matching returns the objects in the cache that are like obj and match options, with their metadata.
-func (v *views) matching(obj client.Object, scheme *runtime.Scheme, options client.ListOptions) []client.Object {
+func (v *views) matching(ctx context.Context, obj client.Object, scheme *runtime.Scheme, options client.ListOptions) []client.Object {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		return nil
@@ -199,7 +202,7 @@ func (v *views) matching(obj client.Object, scheme *runtime.Scheme, options clie
 	var found []client.Object
 	for _, view := range of {
 		list, err := view.list(scheme)
-		if err != nil || view.reader.List(ended, list, &options, client.DisableReadYourWritesConsistency) != nil {
+		if err != nil || view.reader.List(ended(ctx), list, &options, client.DisableReadYourWritesConsistency) != nil {
 			continue
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
