@@ -84,10 +84,7 @@ func conflicts(b *testing.B, ungated, theirs bool) {
 		}
 		return loop.After(10 * time.Millisecond)
 	})
-	c := loop.New(loop.Reconciler[*probe.Probe](plain{author}), options{Workers: 4})
-	if ungated {
-		c = c.Ungated()
-	}
+	c := loop.New(loop.Reconciler[*probe.Probe](plain{author}), options{Workers: 4, PlainClient: ungated})
 	if err := c.SetupWithManager(mgr); err != nil {
 		b.Fatal(err)
 	}

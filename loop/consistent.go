@@ -51,7 +51,7 @@ func (k *consistent) author() client.Client {
 
 // view notes what the cache holds in any case: the controller's own kind, and what its sources watch.
 func (c *Controller[T]) view(all cache.Cache) error {
-	if c.ungated {
+	if c.options.PlainClient {
 		return nil
 	}
 	c.views = newViews(all)

@@ -36,7 +36,6 @@ type Controller[T client.Object] struct {
 	memory  *memory
 	fields  fields
 	views   *views // what passes read from the cache; nil without one
-	ungated bool   // [Run.Client] is the manager's, for comparison
 
 	// The fields below are set by SetupWithManager.
 	name      string
