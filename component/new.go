@@ -147,6 +147,7 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 	if n, ok := r.(needy); ok {
 		options.Needs = append(options.Needs, n.Needs()...)
 	}
+	options.PlainClient = true
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune",
 		o.Name+"/"+api.SuffixHelmRelease, engine.WithoutHooksKey(o.Name))

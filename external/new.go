@@ -40,6 +40,7 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 		options.Sources = append(options.Sources, trigger.Reference[T]{To: outputs.To, Names: func(obj T) []types.NamespacedName { return outputs.Names(obj) }})
 	}
 	options.Needs = slices.Concat(options.Needs, e.Needs(), needs, e.OutputNeeds(outputs))
+	options.PlainClient = true
 	options.Problem = errors.Join(options.Problem, e.Problem(), misfits[T, C, O](d))
 	return loop.New(reconciler[T]{e}, options)
 }

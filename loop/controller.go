@@ -38,6 +38,7 @@ type Controller[T client.Object] struct {
 	options Options[T]
 	memory  *memory
 	fields  fields
+	views   *views // what passes read from the cache; nil without one
 
 	// The fields below are set by SetupWithManager.
 	name      string
@@ -182,6 +183,9 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
 	c.clientset.make = func() (kubernetes.Interface, error) {
 		return kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	}
+	if err := c.view(mgr.GetCache()); err != nil {
+		return err
 	}
 	c.events = mgr.GetEventRecorder(c.name)
 	c.log = safelog.Logger(mgr.GetLogger()).WithName(logs.Name(c.name))

@@ -202,15 +202,19 @@ func (w *controllerTest) start(r loop.Reconciler[*probe.Probe], o loop.Options[*
 }
 
 // manage runs a manager with a controller until the test ends or w.stop is called.
-func (w *controllerTest) manage(setup func(ctrl.Manager) error) {
+func (w *controllerTest) manage(setup func(ctrl.Manager) error, change ...func(*ctrl.Options)) {
 	w.t.Helper()
-	mgr, err := ctrl.NewManager(w.cfg, ctrl.Options{
+	o := ctrl.Options{
 		LeaderElection: w.lease != "", LeaderElectionID: w.lease, LeaderElectionNamespace: w.namespace, RetryPeriod: new(100 * time.Millisecond),
 		Scheme: scheme(w.t), Logger: w.log,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}, DefaultTransform: loop.StripManagedFields()},
 		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	mgr, err := ctrl.NewManager(w.cfg, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

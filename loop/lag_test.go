@@ -29,20 +29,20 @@ func late(lag time.Duration) func(http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			answer, err := next.RoundTrip(r)
 			if err == nil && r.URL.Query().Get("watch") != "" {
-				answer.Body = newLateBody(answer.Body, lag)
+				answer.Body = newDelayedBody(answer.Body, lag)
 			}
 			return answer, err
 		})
 	}
 }
 
-// lateBody is a body whose bytes arrive after a time.
-type lateBody struct {
+// delayedBody is a body whose bytes arrive after a time.
+type delayedBody struct {
 	io.Reader
 	io.Closer
 }
 
-func newLateBody(from io.ReadCloser, lag time.Duration) io.ReadCloser {
+func newDelayedBody(from io.ReadCloser, lag time.Duration) io.ReadCloser {
 	type chunk struct {
 		data []byte
 		due  time.Time
@@ -67,7 +67,7 @@ func newLateBody(from io.ReadCloser, lag time.Duration) io.ReadCloser {
 		}
 		in.Close()
 	}()
-	return lateBody{Reader: out, Closer: from}
+	return delayedBody{Reader: out, Closer: from}
 }
 
 // writer is an author whose object is written in each pass, and who notes the versions.

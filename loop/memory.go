@@ -73,6 +73,8 @@ type remembered struct {
 	// started is when the pass under way began; zero when none is.
 	started  time.Time
 	measured measured
+	// ledger is what the author wrote.
+	ledger ledger
 }
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*memory)(nil)
@@ -141,7 +143,10 @@ func (m *memory) drop(key types.NamespacedName) {
 	}
 	r.shown.forget()
 	r.measured.queued = time.Time{}
-	if len(r.vanished) == 0 && (r.uid == "" || r.gone) {
+	if len(r.vanished) > 0 {
+		return
+	}
+	if r.ledger = (ledger{}); r.uid == "" || r.gone {
 		delete(m.objects, key)
 	}
 }

@@ -65,6 +65,10 @@ type Options[T client.Object] struct {
 	// that derive these options from their own. Nil means that there is none.
 	Problem error
 
+	// PlainClient has [Run.Client] be the manager's client, without its guarantees. It is for authors who follow their own
+	// writes, as packages component and external do. False means that there are the guarantees.
+	PlainClient bool
+
 	// Trace receives the trace of all passes. Nil means the sink of the process under operator.Main,
 	// and otherwise none.
 	Trace trace.Sink

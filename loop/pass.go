@@ -59,6 +59,9 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return result, err
 	}
 	obj, found, err := c.read(ctx, req.NamespacedName)
+	if err == nil && found {
+		err = c.await(ctx, req.NamespacedName)
+	}
 	if stale, ok := errors.AsType[staleError](err); ok {
 		return reconcile.Result{RequeueAfter: min(max(stale.lag/2, staleWait), staleLimit)}, nil
 	}
@@ -104,8 +107,9 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 type pass[T client.Object] struct {
 	object[T]
 
-	run  Run[T]
-	info RetryInfo
+	run    Run[T]
+	info   RetryInfo
+	client consistent
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
 	started  time.Time
@@ -150,6 +154,7 @@ func (c *Controller[T]) open(ctx context.Context, obj T, v *vanished) *pass[T] {
 func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T] {
 	p := &pass[T]{object: object[T]{c: c, key: client.ObjectKeyFromObject(obj), base: obj, budget: 2}, info: info, started: time.Now()}
 	p.run.pass = p
+	p.client = c.consistent(p.key)
 	p.restore()
 	if s, ok := reporting(obj); ok {
 		p.state = s.State
@@ -292,6 +297,7 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	p.c.memory.with(p.key, func(r *remembered) {
 		end = p.contest(r, end)
 		r.started, r.delay = time.Time{}, end.after
+		r.ledger.release()
 		if end.err == nil && end.outcome != outdatedPass {
 			r.unwritten, r.conflicts = 0, 0
 		}

@@ -19,8 +19,12 @@ type Run[T client.Object] struct {
 	pass *pass[T]
 }
 
-// Client returns a client that reads from the cache and writes to the API server.
-func (r *Run[T]) Client() client.Client { return r.pass.c.client }
+// Client returns a client that reads from the cache and writes to the API server. A read never returns anything older
+// than what was written through it for this object: where the cache lags, Get returns the answer to the write or reads live, and
+// List waits for up to 100 ms and then reads live. The next pass begins when the cache shows what was written, or after
+// 5 s; then the kinds that lag are read live in it. This does not hold for what others wrote, nor for writes before a restart.
+// A list by an index of the cache cannot be read live: its error is [Outdated], return it in [Fail].
+func (r *Run[T]) Client() client.Client { return r.pass.client.author() }
 
 // Live returns a reader that bypasses the cache. Each read is a request to the API server. It is for the
 // rare case in which acting on a stale copy would do harm.
