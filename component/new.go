@@ -148,6 +148,9 @@ func New[T Object](r Renderer[T], o Options[T]) *Controller[T] {
 		options.Needs = append(options.Needs, n.Needs()...)
 	}
 	options.PlainClient = true
+	if options.Generation == loop.GenerationAware {
+		options.Generation = loop.SpecOnly
+	}
 	options.Problem = errors.Join(options.Problem, o.problem(), wrong, driverProblem)
 	options.WakeOn = append(slices.Clone(options.WakeOn), o.Name+"/mode", o.Name+"/abandon", o.Name+"/left-behind", o.Name+"/restored-from", o.Name+"/allow-prune",
 		o.Name+"/"+api.SuffixHelmRelease, engine.WithoutHooksKey(o.Name))

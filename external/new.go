@@ -41,6 +41,9 @@ func New[T Object, C, O any](d Driver[T, C, O], o Options[T, C]) *loop.Controlle
 	}
 	options.Needs = slices.Concat(options.Needs, e.Needs(), needs, e.OutputNeeds(outputs))
 	options.PlainClient = true
+	if options.Generation == loop.GenerationAware {
+		options.Generation = loop.SpecOnly
+	}
 	options.Problem = errors.Join(options.Problem, e.Problem(), misfits[T, C, O](d))
 	return loop.New(reconciler[T]{e}, options)
 }

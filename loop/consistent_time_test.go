@@ -172,8 +172,8 @@ func TestConsistentTime(t *testing.T) {
 			if len(s.passes) != 2 || s.passes[1] < 5*time.Second || s.passes[1] > 10*time.Second || s.busiest() > 20 {
 				t.Errorf("the author was called at %v, with up to %d tries in a second", s.passes, s.busiest())
 			}
-			if s.lists != 1 || s.gets != 1 || testutil.ToFloat64(liveReads.WithLabelValues(t.Name())) != 2 {
-				t.Errorf("%d lists and %d gets were live, the metric says %v", s.lists, s.gets, testutil.ToFloat64(liveReads.WithLabelValues(t.Name())))
+			if s.lists != 1 || s.gets != 1 || testutil.ToFloat64(liveReads.WithLabelValues(t.Name(), "Probe")) != 2 {
+				t.Errorf("%d lists and %d gets were live, the metric says %v", s.lists, s.gets, testutil.ToFloat64(liveReads.WithLabelValues(t.Name(), "Probe")))
 			}
 		})
 	})

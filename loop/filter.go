@@ -59,6 +59,9 @@ func (c *Controller[T]) contentChanged(before, after T) bool {
 
 // setBack reports whether another client made the status say that the present generation is not applied.
 func (c *Controller[T]) setBack(before, after T) bool {
+	if c.options.Generation == SpecOnly {
+		return false
+	}
 	if c.observes {
 		return *c.fields.observedGeneration(after) < min(*c.fields.observedGeneration(before), after.GetGeneration())
 	}

@@ -99,6 +99,9 @@ const (
 	// Java Operator SDK did before version 5. It is not for kinds whose status belongs to another controller, such as
 	// Deployment. Without the field it is GenerationAware, which is logged at the start.
 	ObservedGeneration
+	// SpecOnly is like GenerationAware, but whatever the status says causes no pass. Packages external and component have
+	// it, whose passes do not go by the status.
+	SpecOnly
 )
 
 // Need is a permission on one kind.
