@@ -137,7 +137,7 @@ func (c *Controller[T]) resume(obj T, q queue) bool {
 		return true
 	}
 	// The share differs from start to start: with the same one, restarts could put off the pass for ever.
-	after := max(time.Duration(rand.Float64()*float64(within)), soon) //nolint:gosec // it protects nothing
+	after := max(time.Duration(rand.Float64()*float64(within)), soon)
 	req := reconcile.Request{NamespacedName: key}
 	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 		pq.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(lowPriority)}, req)

@@ -134,6 +134,17 @@ func timelines(t *testing.T, wind func(*testing.T, Options[*probe.Probe], func(*
 	})
 }
 
+// TestTimer: what the author asks for comes without any event.
+func TestTimer(t *testing.T) {
+	const s = time.Second
+	t.Run("002-58 a timer is behind appointments, work in progress and retries", func(t *testing.T) {
+		wind(t, every(2*s, 3), inTurn(After(5*s), AgainAfter(3*s), Fail(errPump), FailAfter(errPump, 7*s), Done()), nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "each when it is due", at(0, 0, false), at(5*s, 0, false), at(8*s, 0, false), at(10*s, 1, false), at(17*s, 2, false))
+		})
+	})
+}
+
 // TestEventsDuringCalls: what comes while the author is at work.
 func TestEventsDuringCalls(t *testing.T) {
 	t.Run("002-05 events during a call lead to exactly one more, at once", func(t *testing.T) {

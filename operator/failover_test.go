@@ -92,7 +92,9 @@ func TestFailover(t *testing.T) {
 	follower.poll(t, "a pass that goes on", func() bool { return len(follower.passes(t, "start")) > began })
 	stopped := time.Now()
 	follower.terminate(t)
-	follower.poll(t, "the operator to stop", func() bool { return strings.Contains(follower.log(), "Stopping and waiting for leader election runnables") })
+	follower.poll(t, "the operator to stop", func() bool {
+		return strings.Contains(follower.log(), "Stopping and waiting for leader election runnables")
+	})
 	allow()
 	follower.stopped(t, 0)
 	if holder := in.lease(t).Spec.HolderIdentity; holder != nil && *holder == *lease.Spec.HolderIdentity {
