@@ -215,7 +215,8 @@ func (c *Controller[T]) check(name string) error {
 	author, err := c.author, c.options.Problem
 	if w, ok := author.(Decorator[T]); ok {
 		if author = w.Unwrap(); isWrapped[T](author) {
-			err = errors.Join(err, errors.New("a reconciler of loop.Wrap gets no loop.Run and so cannot use what is added to it, such as children; give it to loop.New, or write it as a loop.Reconciler"))
+			err = errors.Join(err, errors.New("a reconciler of loop.Wrap gets no loop.Run, which it needs here, for example to apply children; "+
+				"give it to loop.New, or write it as a loop.Reconciler"))
 		}
 	}
 	if author != nil {

@@ -27,6 +27,8 @@ import (
 // [api.Status] when it writes its own. What r returns becomes an outcome as [FromResult] says. Failures for an object
 // that is gone are retried like others, and are seen in metrics, logs and traces alone.
 //
+// The result is for [New] itself. Package children refuses it.
+//
 // Updates of the object cause passes as [Options.Generation] says, which is stricter than the default of
 // controller-runtime. [EveryChange] is the same.
 func Wrap[T client.Object](r reconcile.Reconciler) Reconciler[T] {

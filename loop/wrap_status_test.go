@@ -121,6 +121,29 @@ func wantTheirs(w *controllerTest, note, types string) {
 	}
 }
 
+// TestRefusedStatusOfWrapped: what is left of a status that the API server refuses has what is the reconciler's.
+func TestRefusedStatusOfWrapped(t *testing.T) {
+	t.Parallel()
+	w := newNamespaceTest(t, answering(http.StatusUnprocessableEntity,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"status.handledReconcile: Invalid value: bad"}`,
+		func(_, path, body string) bool {
+			return strings.HasSuffix(path, "/status") && strings.Contains(body, `"handledReconcile":"bad"`)
+		}))
+	g := &gauging{change: sizes}
+	g.into(w)
+	w.create("a", func(p *probe.Probe) { p.Annotations = map[string]string{"trimtab.dev/reconcile": "bad"} })
+	g.end(t, "Done")
+	p := w.get("a")
+	for _, kind := range []string{"Failed", "PumpRuns", "Ready"} {
+		if meta.FindStatusCondition(p.Status.Conditions, kind) == nil {
+			t.Errorf("there is no condition %s", kind)
+		}
+	}
+	if p.Status.Note != "size 0" || p.Status.State != "Succeeded" || !strings.Contains(p.Status.Message, "refused by the API server") {
+		t.Errorf("status %+v", p.Status)
+	}
+}
+
 // TestStatusOfWrapped: the loop and an ordinary reconciler write the same status, and neither undoes what the other wrote.
 func TestStatusOfWrapped(t *testing.T) {
 	t.Parallel()
