@@ -21,11 +21,13 @@ import (
 // retries, deadline, metrics and traces without being rewritten. It panics if r is nil.
 //
 // r is called as before: with the name of the object, also while the object is being deleted and once it is gone. It
-// reads the object, and it writes its own finalizers and status. The loop writes nothing to a kind without
-// [api.Status]; to one with it, the conditions Ready, Reconciling and Stalled, state and message, which r then leaves
-// to the loop. It leaves all other fields and conditions of the status as they are; r must not clear those of
-// [api.Status] when it writes its own. What r returns becomes an outcome as [FromResult] says. Failures for an object
-// that is gone are retried like others, and are seen in metrics, logs and traces alone.
+// reads the object, and it writes its own finalizers and status. What r returns becomes an outcome as [FromResult] says.
+// Failures for an object that is gone are retried like others, and are seen in metrics, logs and traces alone.
+//
+// The loop writes nothing to a kind without [api.Status], but for what [ObservedGeneration] says. To one with it, the
+// loop writes the fields of [api.Status], of the conditions only Ready, Reconciling and Stalled, and Failed if it cannot
+// work on the object. r must leave these alone, and must not clear them when it writes what is its own. All other fields
+// and conditions of the status stay as r writes them.
 //
 // The result is for [New] itself. Package children refuses it.
 //
