@@ -25,8 +25,8 @@ import (
 // Failures for an object that is gone are retried like others, and are seen in metrics, logs and traces alone.
 //
 // The loop writes nothing to a kind without [api.Status], but for what [ObservedGeneration] says. To one with it, the
-// loop writes the fields of [api.Status], of the conditions only Ready, Reconciling and Stalled, and Failed if it cannot
-// work on the object. r must leave these alone, and must not clear them when it writes what is its own. All other fields
+// loop writes the fields of [api.Status], of the conditions only Ready, Reconciling and Stalled, and Failed and Deleting
+// if it meets nothing but conflicts. r must leave these alone, and must not clear them when it writes what is its own. All other fields
 // and conditions of the status stay as r writes them.
 //
 // The result is for [New] itself. Package children refuses it.

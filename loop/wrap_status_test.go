@@ -62,7 +62,7 @@ func (g *gauging) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 // trimtab's authors use.
 func sizes(_ int, p *probe.Probe) error {
 	p.Status.Note = fmt.Sprint("size ", p.Spec.Size)
-	for _, t := range []string{"PumpRuns", "Failed"} {
+	for _, t := range []string{"PumpRuns", "Creating"} {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionFalse, Reason: "Theirs", Message: p.Status.Note})
 	}
 	return nil
@@ -134,7 +134,7 @@ func TestRefusedStatusOfWrapped(t *testing.T) {
 	w.create("a", func(p *probe.Probe) { p.Annotations = map[string]string{"trimtab.dev/reconcile": "bad"} })
 	g.end(t, "Done")
 	p := w.get("a")
-	for _, kind := range []string{"Failed", "PumpRuns", "Ready"} {
+	for _, kind := range []string{"Creating", "PumpRuns", "Ready"} {
 		if meta.FindStatusCondition(p.Status.Conditions, kind) == nil {
 			t.Errorf("there is no condition %s", kind)
 		}
@@ -147,7 +147,7 @@ func TestRefusedStatusOfWrapped(t *testing.T) {
 // TestStatusOfWrapped: the loop and an ordinary reconciler write the same status, and neither undoes what the other wrote.
 func TestStatusOfWrapped(t *testing.T) {
 	t.Parallel()
-	const all = "Failed PumpRuns Ready"
+	const all = "Creating PumpRuns Ready"
 	t.Run("each writes its own once for each generation, and nothing without a change", func(t *testing.T) {
 		t.Parallel()
 		w, g := newNamespaceTest(t), &gauging{change: sizes}
@@ -236,6 +236,9 @@ func TestStatusOfWrapped(t *testing.T) {
 		w.create("a")
 		g.end(t, "Conflict")
 		g.end(t, "Terminal")
+		if c := meta.FindStatusCondition(w.get("a").Status.Conditions, "Creating"); c == nil || c.Reason != "Theirs" {
+			t.Errorf("a failed pass made the reconciler's condition %+v", c)
+		}
 		w.resize(1)
 		g.end(t, "Done")
 		wantTheirs(w, "size 1", all)
