@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/children"
@@ -303,6 +304,11 @@ func TestWrongWiring(t *testing.T) {
 				t.Errorf("%s: error %v, want %q", tt.why, err, tt.want)
 			}
 		})
+	}
+	ordinary := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	err := children.New(children.Of(config1()), options{Reconciler: loop.Wrap[*probe.Probe](ordinary)}).SetupWithManager(w.manager())
+	if want := "a reconciler of loop.Wrap gets no loop.Run, which it needs here, for example to apply children; give it to loop.New"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("an ordinary reconciler: error %v, want %q", err, want)
 	}
 }
 

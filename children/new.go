@@ -19,7 +19,8 @@ import (
 // Options configure a [Controller]. The zero value suits a controller that does nothing but apply its children.
 type Options[T client.Object] struct {
 	// Reconciler calls [Set.Apply] and does the rest. It may be a [loop.Cleaner], whose Cleanup is called before
-	// children are released. Nil means that a pass applies the children and nothing else.
+	// children are released. It cannot be one of [loop.Wrap], which does not get what [Set.Apply] needs. Nil means that a
+	// pass applies the children and nothing else.
 	Reconciler loop.Reconciler[T]
 	// ManualOwnerRefs means that no owner reference is written: those in what the functions of children return are the
 	// author's business. A child without one to its owner is deleted before its owner, which gets a finalizer for that.

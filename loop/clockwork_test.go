@@ -44,6 +44,7 @@ type clockwork struct {
 	refuse  error // of status writes
 	writes  []string
 	calls   []visited
+	attempt int // of the last pass, as the trace has it
 	ends    []trace.End
 	passes  int
 	logged  []string
@@ -104,15 +105,26 @@ func wind(t *testing.T, o Options[*probe.Probe], reconcile func(*Run[*probe.Prob
 	}, play)
 }
 
-// windWrapped is wind for an ordinary reconciler, which has no handler of errors.
+// windWrapped is wind for an ordinary reconciler, which has no handler of errors. It does not know which retry a call is:
+// the trace does, but not whether it is the last.
 func windWrapped(t *testing.T, o Options[*probe.Probe], do func(*Run[*probe.Probe]) Outcome, _ func(*Run[*probe.Probe]) ErrorOutcome, play func(w *clockwork)) {
 	t.Helper()
 	windUp(t, o, func(w *clockwork) Reconciler[*probe.Probe] {
-		ordinary := Wrap[*probe.Probe](reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		policy := o.Retry
+		return Wrap[*probe.Probe](reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			method, p := "reconcile", &probe.Probe{}
+			if err := (store{w: w}).Get(ctx, req.NamespacedName, p); err != nil {
+				method = "gone"
+			} else if !p.DeletionTimestamp.IsZero() {
+				method = "delete"
+			}
+			w.mu.Lock()
+			last := policy.Attempts < 0 || policy.Attempts > 0 && w.attempt >= policy.Attempts
+			w.calls = append(w.calls, visited{method, time.Since(w.start), w.attempt, last})
+			w.mu.Unlock()
 			o := do(nil)
 			return reconcile.Result{RequeueAfter: o.Delay()}, o.Err()
 		}))
-		return scripted{w, func(r *Run[*probe.Probe]) Outcome { return ordinary.Reconcile(t.Context(), r) }}
 	}, play)
 }
 
@@ -185,11 +197,14 @@ func (w *clockwork) run(ctx context.Context) error {
 	return ctrl.Start(ctx)
 }
 
-// Record takes the ends of passes.
+// Record takes the starts and the ends of passes.
 func (w *clockwork) Record(r trace.Record) {
-	if e, ok := r.Event.(trace.End); ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e := r.Event.(type) {
+	case trace.Start:
+		w.attempt = e.Attempt
+	case trace.End:
 		w.ends = append(w.ends, e)
 	}
 }
@@ -203,12 +218,21 @@ func (w *clockwork) until(d time.Duration) {
 }
 
 // patch changes the spec, as a user does.
-func (w *clockwork) patch() {
+func (w *clockwork) patch() { w.update(func(p *probe.Probe) { p.Spec.Size++ }) }
+
+// doom deletes the object, which a finalizer keeps.
+func (w *clockwork) doom() {
+	w.update(func(p *probe.Probe) {
+		p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"example.org/theirs"}
+	})
+}
+
+func (w *clockwork) update(change func(*probe.Probe)) {
 	w.mu.Lock()
 	before := w.probe.DeepCopy()
 	w.version++
 	w.probe.Generation++
-	w.probe.Spec.Size++
+	change(w.probe)
 	w.probe.ResourceVersion = strconv.Itoa(w.version)
 	after := w.probe.DeepCopy()
 	w.mu.Unlock()

@@ -152,7 +152,7 @@ func (p *pass[T]) report(v verdict) conditions.Report {
 // keepHistory keeps, as False, that the object was created or updated if the pass failed before its author could say so.
 func (p *pass[T]) keepHistory(v verdict) {
 	s, ok := reporting(p.base)
-	if !ok || !v.failed {
+	if !ok || !v.failed || p.c.wraps() {
 		return
 	}
 	for _, kind := range []string{api.ConditionCreating, api.ConditionUpdating} {
@@ -166,7 +166,7 @@ func (p *pass[T]) keepHistory(v verdict) {
 // the server's. The status of a kind without the common one is the author's alone.
 func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	s, ok := reporting(p.run.Obj)
-	write := status[T]{object: &p.object, desired: p.run.Obj}
+	write := status[T]{object: &p.object, desired: p.run.Obj, common: p.c.wraps()}
 	if !ok {
 		p.observe(v)
 		return write.patch(ctx, p.base, write.lock())
@@ -179,7 +179,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	}
 	p.complete(s, observed, r)
 	p.setState(r.State, r.Reason, r.Message)
-	if write.same(p.base) && !p.c.memory.touched(p.base) {
+	if write.same(p.base) && (write.common || !p.c.memory.touched(p.base)) {
 		p.remember(r, observed, false)
 		return nil
 	}

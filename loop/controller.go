@@ -221,7 +221,10 @@ func (c *Controller[T]) check(name string) error {
 	}
 	author, err := c.author, c.options.Problem
 	if w, ok := author.(Decorator[T]); ok {
-		author = w.Unwrap()
+		if author = w.Unwrap(); isWrapped[T](author) {
+			err = errors.Join(err, errors.New("a reconciler of loop.Wrap gets no loop.Run, which it needs here, for example to apply children; "+
+				"give it to loop.New, or write it as a loop.Reconciler"))
+		}
 	}
 	if author != nil {
 		err = errors.Join(err, known.Check(author))

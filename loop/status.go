@@ -29,10 +29,22 @@ type status[T client.Object] struct {
 	desired T
 	// least: the API server refused the whole status, and the least of it is written.
 	least bool
+	// common: only what all kinds have in common is the loop's, as [Wrap] says.
+	common bool
 }
 
 // same reports whether server has the desired status.
-func (s *status[T]) same(server T) bool { return s.c.fields.sameStatus(server, s.desired) }
+func (s *status[T]) same(server T) bool {
+	if s.common {
+		return s.sameCommon(server, s.desired)
+	}
+	return s.c.fields.sameStatus(server, s.desired)
+}
+
+// foreign reports whether a condition is another's to write.
+func (s *status[T]) foreign(c metav1.Condition) bool {
+	return s.report.Foreign(c.Type) || s.common && s.foreignBesideReconciler(c)
+}
 
 // apply sends our part of the status by server-side apply: conditions of others are
 // left out, so that they stay theirs. The answer is decoded into the type of the kind, which costs a
@@ -40,9 +52,12 @@ func (s *status[T]) same(server T) bool { return s.c.fields.sameStatus(server, s
 func (s *status[T]) apply(ctx context.Context) error {
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
+	if over, err := s.confirm(ctx); over {
+		return err
+	}
 	version := s.lock()
 	proven := version == ""
-	if locked(s.desired) {
+	if locked(s.desired) && !s.common {
 		version = s.base.GetResourceVersion()
 	}
 	server, err := s.request(ctx, version)
@@ -124,11 +139,15 @@ func (s *status[T]) applied(version string) ([]byte, error) {
 	desired, _ := reporting(s.desired)
 	all := desired.Conditions
 	defer func() { desired.Conditions = all }()
-	desired.Conditions = slices.DeleteFunc(slices.Clone(all), func(c metav1.Condition) bool { return s.report.Foreign(c.Type) })
-	data, err := s.c.fields.marshalStatus(s.desired, func(status any) ([]byte, error) {
+	desired.Conditions = slices.DeleteFunc(slices.Clone(all), s.foreign)
+	encode := func(status any) ([]byte, error) {
 		a.Status = status
 		return json.Marshal(a)
-	})
+	}
+	if s.common {
+		return encode(desired)
+	}
+	data, err := s.c.fields.marshalStatus(s.desired, encode)
 	if err != nil {
 		return nil, fmt.Errorf("encode the status: %w", err)
 	}
@@ -157,15 +176,7 @@ func appliedAlone(managed []metav1.ManagedFieldsEntry, owner string) bool {
 // apply cannot do that. What our type does not know is not ours to remove. server is the answer to the
 // apply.
 func (s *status[T]) removeLeftovers(ctx context.Context, server T) error {
-	have, _ := reporting(server)
-	want, _ := reporting(s.desired)
-	foreign := func(c metav1.Condition) bool { return s.report.Foreign(c.Type) }
-	want.Conditions = slices.DeleteFunc(want.Conditions, foreign)
-	for _, c := range have.Conditions { // others' are as they are now
-		if foreign(c) {
-			want.Conditions = append(want.Conditions, c)
-		}
-	}
+	s.adopt(server)
 	if s.same(server) {
 		return nil
 	}
@@ -176,6 +187,24 @@ func (s *status[T]) removeLeftovers(ctx context.Context, server T) error {
 		return nil
 	}
 	return err
+}
+
+// adopt makes what is others' in the desired status as server has it.
+func (s *status[T]) adopt(server T) {
+	have, _ := reporting(server)
+	want, _ := reporting(s.desired)
+	want.Conditions = slices.DeleteFunc(want.Conditions, s.foreign)
+	for _, c := range have.Conditions {
+		if s.foreign(c) {
+			want.Conditions = append(want.Conditions, c)
+		}
+	}
+	if !s.common {
+		return
+	}
+	s.desired, _ = server.DeepCopyObject().(T)
+	now, _ := reporting(s.desired)
+	*now = *want
 }
 
 // patch patches the status from what server has to the desired one, if they differ. With a version
@@ -215,16 +244,25 @@ func (s *status[T]) send(ctx context.Context, server T, data []byte) error {
 // server does not take what the status says.
 func (s *status[T]) replace(ctx context.Context, refused error) error {
 	s.budget++
-	err := s.patch(ctx, s.base, s.base.GetResourceVersion())
+	base := s.base
+	if s.common { // the reconciler may have written the status since
+		now, found, err := s.c.readLive(ctx, s.key)
+		if err != nil || !found || now.GetUID() != s.base.GetUID() {
+			return writeStatusError(err)
+		}
+		s.adopt(now)
+		base = now
+	}
+	err := s.patch(ctx, base, base.GetResourceVersion())
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
-	return s.sendLeast(ctx, refused)
+	return s.sendLeast(ctx, base, refused)
 }
 
 // sendLeast writes state, message and Ready where the API server refuses the whole status,
 // and says so. What cannot be read is worth less than the reason why.
-func (s *status[T]) sendLeast(ctx context.Context, refused error) error {
+func (s *status[T]) sendLeast(ctx context.Context, base T, refused error) error {
 	s.complain(refused, "StatusRefused")
 	s.least = true
 	s.budget++
@@ -237,11 +275,20 @@ func (s *status[T]) sendLeast(ctx context.Context, refused error) error {
 	if ready := meta.FindStatusCondition(full.Conditions, api.ConditionReady); ready != nil {
 		least.Conditions = []metav1.Condition{*ready}
 	}
-	data, err := json.Marshal(map[string]any{"status": least})
+	body := map[string]any{"status": least}
+	if s.common { // those of the reconciler stay
+		for _, c := range full.Conditions {
+			if s.foreign(c) {
+				least.Conditions = append(least.Conditions, c)
+			}
+		}
+		body = map[string]any{"status": least, "metadata": map[string]any{"resourceVersion": base.GetResourceVersion()}}
+	}
+	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("write the least of the status: %w", err)
 	}
-	return s.send(ctx, s.base, data)
+	return s.send(ctx, base, data)
 }
 
 // longestState is how much of a state is kept where the status was refused.

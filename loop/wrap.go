@@ -3,24 +3,33 @@ package loop
 import (
 	"context"
 	"errors"
-	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trimtab-dev/trimtab/internal/guard"
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
 // Wrap returns a [Reconciler] that calls an ordinary reconciler of controller-runtime, so that it has the loop's
 // retries, deadline, metrics and traces without being rewritten. It panics if r is nil.
 //
 // r is called as before: with the name of the object, also while the object is being deleted and once it is gone. It
-// reads the object, and it writes its own finalizers and status. The loop writes nothing to a kind without
-// [api.Status]; to one with it, the conditions Ready, Reconciling and Stalled, state and message, which r then leaves
-// to the loop. What r returns becomes an outcome as [FromResult] says.
+// reads the object, and it writes its own finalizers and status. What r returns becomes an outcome as [FromResult] says.
+// Failures for an object that is gone are retried like others, and are seen in metrics, logs and traces alone.
+//
+// The loop writes nothing to a kind without [api.Status], but for what [ObservedGeneration] says. To one with it, the
+// loop writes the fields of [api.Status], of the conditions only Ready, Reconciling and Stalled, and Failed and Deleting
+// if it meets nothing but conflicts. r must leave these alone, and must not clear them when it writes what is its own. All other fields
+// and conditions of the status stay as r writes them.
+//
+// The result is for [New] itself. Package children refuses it.
 //
 // Updates of the object cause passes as [Options.Generation] says, which is stricter than the default of
 // controller-runtime. [EveryChange] is the same.
@@ -67,8 +76,10 @@ func (w wrapped[T]) Reconcile(ctx context.Context, r *Run[T]) Outcome {
 }
 
 // wraps reports whether the author is an ordinary reconciler, which looks after deletions itself.
-func (c *Controller[T]) wraps() bool {
-	_, is := c.author.(wrapped[T])
+func (c *Controller[T]) wraps() bool { return isWrapped[T](c.author) }
+
+func isWrapped[T client.Object](r Reconciler[T]) bool {
+	_, is := r.(wrapped[T])
 	return is
 }
 
@@ -92,38 +103,79 @@ func (p *pass[T]) reconcileDeletion(ctx context.Context) ending {
 	return next
 }
 
-// reconcileAbsent calls an ordinary reconciler for an object that is gone.
+// reconcileAbsent is the pass of an ordinary reconciler over an object that is gone, of which only the name is left.
 func (c *Controller[T]) reconcileAbsent(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	w, is := c.author.(wrapped[T])
-	if !is {
+	if !c.wraps() {
 		c.memory.drop(key)
 		return reconcile.Result{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.options.deadline())
-	defer cancel()
-	var o Outcome
-	crash := guard.Aside(code, "Reconcile", func() {
-		o = FromResult(w.Reconciler.Reconcile(logf.IntoContext(ctx, c.log.WithValues("object", key)), reconcile.Request{NamespacedName: key}))
-	})
-	if crash != nil {
-		o = Fail(crash)
-	}
-	switch {
-	case o.kind == kindTerminal:
+	name := cached.New[T]()
+	name.SetNamespace(key.Namespace)
+	name.SetName(key.Name)
+	name.GetObjectKind().SetGroupVersionKind(c.gvk)
+	p := c.open(ctx, name, nil)
+	end := p.reconcileAbsent(p.into(ctx))
+	result, err := p.close(end)
+	if end.after == 0 && (end.err == nil || end.never) {
 		c.memory.drop(key)
-		return reconcile.Result{}, reconcile.TerminalError(o.err)
-	case o.failed():
-		return reconcile.Result{}, c.unhandled(key, o.err)
 	}
-	c.memory.with(key, func(r *remembered) { r.ladder.succeeded() })
-	c.memory.drop(key)
-	return reconcile.Result{RequeueAfter: max(o.after, o.soonest())}, nil
+	return result, err
 }
 
-// soonest is the delay before a pass that is to come again without saying when.
-func (o Outcome) soonest() time.Duration {
-	if o.kind == kindAgain && o.after == 0 {
-		return time.Second
+// reconcileAbsent calls the reconciler. Nothing is written, and without a reason no other pass follows.
+func (p *pass[T]) reconcileAbsent(ctx context.Context) ending {
+	o := p.callReconcile(ctx)
+	if isOutdated(o.err) {
+		return p.writeFailed(o.err)
 	}
-	return 0
+	next := p.schedule(o, ErrorOutcome{})
+	if next.never || o.kind == kindDone {
+		next.after = 0
+	}
+	return next
+}
+
+// The status of a kind with [api.Status] is written by the loop and by the reconciler. It may be a newer one than the
+// pass has read, because the reconciler has written it since.
+
+// foreignBesideReconciler reports whether a condition that the loop does not report is the reconciler's.
+func (s *status[T]) foreignBesideReconciler(c metav1.Condition) bool {
+	switch c.Type {
+	case api.ConditionReady, api.ConditionReconciling, api.ConditionStalled:
+		return false
+	}
+	return meta.FindStatusCondition(s.report.Conditions, c.Type) == nil
+}
+
+// sameCommon reports whether two versions of an object have the same part of the status that is the loop's.
+func (s *status[T]) sameCommon(a, b T) bool {
+	x, _ := reporting(a)
+	y, _ := reporting(b)
+	one, two := *x, *y
+	one.Conditions, two.Conditions = nil, nil
+	return equality.Semantic.DeepEqual(one, two) &&
+		equalConditions(x.Conditions, y.Conditions, func(c metav1.Condition) bool { return !s.foreign(c) })
+}
+
+// confirm makes sure, before the first write of this process, that its cache was not behind the last write of the
+// process before it. The write cannot be locked to the version of the pass instead, which ends as soon as the
+// reconciler writes. It reports true if there is nothing to write to, or something else than was read.
+func (s *status[T]) confirm(ctx context.Context) (over bool, err error) {
+	if !s.common || s.c.memory.proven(s.base) {
+		return false, nil
+	}
+	now, found, err := s.c.readLive(ctx, s.key)
+	switch {
+	case err != nil:
+		return true, writeStatusError(err)
+	case !found || now.GetUID() != s.base.GetUID():
+		s.c.memory.sawNone(s.key, s.base.GetUID())
+		return true, nil
+	}
+	s.c.memory.saw(now, string(s.c.fieldOwner()))
+	if !s.sameCommon(now, s.base) {
+		resource := schema.GroupResource{Group: s.c.gvk.Group, Resource: s.c.gvk.Kind}
+		return true, apierrors.NewConflict(resource, s.key.Name, errors.New("its status is not as the pass has read it"))
+	}
+	return false, nil
 }
