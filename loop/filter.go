@@ -59,7 +59,7 @@ func (c *Controller[T]) contentChanged(before, after T) bool {
 
 // setBack reports whether another client made the status say that the present generation is not applied.
 func (c *Controller[T]) setBack(before, after T) bool {
-	if c.options.Generation == SpecOnly {
+	if c.options.Generation == SpecOnly || c.wraps() { // an ordinary reconciler that replaces its status would wake itself
 		return false
 	}
 	if c.observes {
