@@ -174,7 +174,7 @@ func newControllerTest(t *testing.T, r loop.Reconciler[*probe.Probe], o loop.Opt
 func newNamespaceTest(t *testing.T, wrap ...transport.WrapperFunc) *controllerTest {
 	t.Helper()
 	cfg := testenv.Start(t)
-	testenv.InstallFS(t, cfg, probe.CRDs)
+	testenv.InstallFS(t, cfg, probe.AllCRDs)
 	admin := testenv.Client(t, cfg, probe.AddToScheme, clientgoscheme.AddToScheme)
 	counted, requests := testenv.Requests(cfg)
 	for _, f := range wrap {

@@ -69,7 +69,7 @@ func TestStandby(t *testing.T) {
 	t.Parallel()
 	const come, live = 100, 5
 	cfg := testenv.Start(t)
-	testenv.InstallFS(t, cfg, probe.CRDs)
+	testenv.InstallFS(t, cfg, probe.AllCRDs)
 	admin := testenv.Client(t, cfg, probe.AddToScheme, coordinationv1.AddToScheme)
 	namespace := testenv.Namespace(t, cfg)
 	lease := &coordinationv1.Lease{

@@ -19,10 +19,15 @@ import (
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "probe.trimtab.dev", Version: "v1"}
 
-// CRDs contains the CustomResourceDefinitions of the kinds.
+// CRDs contains the CustomResourceDefinition of Probe.
+//
+//go:embed crds/probe.trimtab.dev_probes.yaml
+var CRDs embed.FS
+
+// AllCRDs contains those of all kinds of the package.
 //
 //go:embed crds
-var CRDs embed.FS
+var AllCRDs embed.FS
 
 // Probe is a kind with the common status.
 //
