@@ -123,7 +123,8 @@ func TestPolls(t *testing.T) {
 			if c.Name != "b" {
 				t.Errorf("woken: %s, want b", c.Name)
 			}
-			if took := c.At.Sub(changed); took > period+2*time.Second { // a busy machine
+			// A busy machine takes its time; trigger.TestPollPeriod has the period itself, in simulated time.
+			if took := c.At.Sub(changed); took > period+2*time.Second {
 				t.Errorf("the change was seen after %s, the period is %s", took, period)
 			}
 			if !has(map[string]int{"a": 1, "b": 2})() {
@@ -177,13 +178,14 @@ func TestPollFails(t *testing.T) {
 		}
 	}
 	away := errors.New("no route to host")
-	w.drain(a)
-	for len(passes) > 0 {
-		<-passes
-	}
 	s.goAway(away)
-	if now := <-passes; now.value != 1 || !now.ok || !errors.Is(now.err, away) {
-		t.Errorf("the pass that the failure causes reads %+v; want the last value, 1, and the error", now)
+	for now := range passes { // the failure causes one
+		if now.value != 1 || !now.ok {
+			t.Errorf("while the service is away, a pass reads %+v; want the last value, 1", now)
+		}
+		if errors.Is(now.err, away) {
+			break
+		}
 	}
 	before := s.fetched("a")
 	if !poll.Until(func() bool { return s.fetched("a") > before }) {

@@ -163,7 +163,7 @@ func TestWakesAreKept(t *testing.T) {
 
 func take(ctx context.Context, n *newest[*corev1.ConfigMap, string], names ...string) {
 	for _, name := range names {
-		n.take(ctx, name)
+		_ = n.take(ctx, name)
 	}
 }
 
