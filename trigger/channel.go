@@ -22,7 +22,7 @@ type Channel[T client.Object, E any] struct {
 	// From is where events come from. Required. When it is closed, no more events come.
 	From <-chan E
 	// Wakes returns the objects that an event concerns. Required. Keys without an object are ignored. It must
-	// return at once. If it panics, all objects are woken.
+	// return at once. If it panics, all objects are woken, and the event is not kept.
 	Wakes func(event E) []types.NamespacedName
 	// Keep is for how many objects that do not exist, or not yet, the newest event is kept. Zero means 10,000.
 	// The oldest is dropped first; if it might concern an object after all, all objects are woken.
@@ -70,7 +70,7 @@ func (c *Channel[T, E]) Attach(target Target[T]) error {
 				if !open {
 					return
 				}
-				c.newest.take(ctx, e)
+				_ = c.newest.take(ctx, e) // it is logged
 			}
 		}
 	}))

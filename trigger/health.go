@@ -73,8 +73,8 @@ func (h *health) works() {
 	h.gauge(true)
 }
 
-// fails notes a failure. The first of a row is logged.
-func (h *health) fails(err error) {
+// fails notes a failure and reports whether it is logged, as the first of a row is.
+func (h *health) fails(err error) bool {
 	failures.WithLabelValues(h.controller, h.source).Inc()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,11 @@ func (h *health) fails(err error) {
 	h.err = err
 	h.failed++
 	h.gauge(h.failed <= h.tolerated)
+	return h.failed == 1
 }
+
+// misses counts a failure that does not concern the source as a whole.
+func (h *health) misses() { failures.WithLabelValues(h.controller, h.source).Inc() }
 
 // check is the source's part of /readyz.
 func (h *health) check(*http.Request) error {

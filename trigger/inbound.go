@@ -1,11 +1,13 @@
 package trigger
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,8 +18,11 @@ import (
 
 // Inbound receives events of type E by HTTP, such as webhooks of another system, keeps the newest of each object for
 // the reconciler, and wakes the objects that they concern. It answers 202 once the event is kept in memory. A
-// process that does not lead wakes the objects when it leads; so if several replicas run, the sender must reach the
-// one that leads.
+// process that does not lead keeps events, too, and wakes the objects when it leads; if it ends before, they are lost. So if
+// several replicas run, the sender must reach the one that leads, or LeaderOnly must be set and the sender try again.
+//
+// A request must arrive within 5 seconds. The requests that are served at the same time take at most 64 MiB, or four times
+// the largest MaxBody, and those of one address half of that; others are answered 503.
 //
 // A wake-up does not count as an event of the object: a pending retry stays pending. Pass an Inbound by pointer to
 // one controller; use [Inbound.Get] in its passes.
@@ -31,13 +36,16 @@ type Inbound[T client.Object, E any] struct {
 	// Authenticate refuses requests of others, with status 401. Required; [Anyone] accepts all.
 	Authenticate Authenticator
 	// Decode returns the event that a request contains. Its error is the answer, with status 400. Nil means that
-	// the body is the event as JSON.
+	// the body is the event as JSON; null is none.
 	Decode func(r *http.Request, body []byte) (E, error)
 	// Wakes returns the objects that an event concerns. Required. Keys without an object are ignored. It must
-	// return at once. If it panics, all objects are woken.
+	// return at once. If it panics, all objects are woken, the event is not kept, and the answer is 500.
 	Wakes func(event E) []types.NamespacedName
 	// MaxBody is the largest body in bytes. A larger one is refused with status 413. Zero means 1 MiB.
 	MaxBody int64
+	// LeaderOnly has a process that does not lead keep nothing: it answers 503 with Retry-After, so that the sender tries
+	// again until it reaches the one that leads. False means that such a process keeps events until it leads.
+	LeaderOnly bool
 	// Keep is for how many objects that do not exist, or not yet, the newest event is kept. Zero means 10,000.
 	// The oldest is dropped first; if it might concern an object after all, all objects are woken.
 	Keep int
@@ -81,43 +89,71 @@ func (i *Inbound[T, E]) Attach(target Target[T]) error {
 	if err := i.newest.attach(target, i.Name, i.Keep, i.Wakes); err != nil {
 		return err
 	}
-	return i.Server.handle(target.Manager, i.Path, http.HandlerFunc(i.receive))
+	return i.Server.handle(target.Manager, i.Path, i.maxBody(), http.HandlerFunc(i.receive))
 }
 
 // receive answers a request.
 func (i *Inbound[T, E]) receive(w http.ResponseWriter, r *http.Request) {
-	limit := i.MaxBody
-	if limit == 0 {
-		limit = 1 << 20
+	if i.LeaderOnly && !i.newest.wakes.leads() {
+		i.refuse(w, errStandby)
+		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	e, err := i.read(r, sync.OnceValues(func() ([]byte, error) {
+		return io.ReadAll(http.MaxBytesReader(w, r.Body, i.maxBody()))
+	}))
+	if err == nil {
+		err = i.newest.take(r.Context(), e)
+	}
 	if err != nil {
 		i.refuse(w, err)
 		return
 	}
-	e, err := i.read(r, body)
-	if err != nil {
-		i.refuse(w, err)
-		return
-	}
-	i.newest.take(r.Context(), e)
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// errStranger is the error of a request that Authenticate refused.
-var errStranger = errors.New("not authenticated")
+func (i *Inbound[T, E]) maxBody() int64 {
+	if i.MaxBody == 0 {
+		return 1 << 20
+	}
+	return i.MaxBody
+}
+
+var (
+	// errStranger is the error of a request that Authenticate refused.
+	errStranger = errors.New("not authenticated")
+	// errStandby is the error of a request that another process should get.
+	errStandby = errors.New("this process does not lead; try again")
+	// errNull is the error of a body from which there is no event.
+	errNull = errors.New("the body is null, which is no event")
+)
 
 // read asks the author whose request it is and what is in it.
-func (i *Inbound[T, E]) read(r *http.Request, body []byte) (e E, err error) {
-	var refused error
-	if crash := guard.Aside(code, "Authenticate", func() { refused = i.Authenticate(r, body) }); crash != nil || refused != nil {
+func (i *Inbound[T, E]) read(r *http.Request, body func() ([]byte, error)) (e E, err error) {
+	var refused, unread error
+	crash := guard.Aside(code, "Authenticate", func() {
+		refused = i.Authenticate(r, func() (read []byte, err error) {
+			read, unread = body()
+			return read, unread
+		})
+	})
+	if unread != nil {
+		return e, unread
+	}
+	if crash != nil || refused != nil {
 		i.newest.health.log.V(1).Info("a request is not authenticated", "error", plain.Error(errors.Join(crash, refused)))
 		return e, errStranger
 	}
-	if i.Decode == nil {
-		return e, json.Unmarshal(body, &e)
+	content, err := body()
+	if err != nil {
+		return e, err
 	}
-	if crash := guard.Aside(code, "Decode", func() { e, err = i.Decode(r, body) }); crash != nil {
+	if i.Decode == nil {
+		if string(bytes.TrimSpace(content)) == "null" {
+			return e, errNull
+		}
+		return e, json.Unmarshal(content, &e)
+	}
+	if crash := guard.Aside(code, "Decode", func() { e, err = i.Decode(r, content) }); crash != nil {
 		i.newest.health.log.Error(crash, "an event is refused, because Decode did not return", "stack", guard.Stack(crash))
 		return e, errors.New("cannot read the event")
 	}
@@ -126,13 +162,22 @@ func (i *Inbound[T, E]) read(r *http.Request, body []byte) (e E, err error) {
 
 // refuse answers that an event is not kept, and why.
 func (i *Inbound[T, E]) refuse(w http.ResponseWriter, err error) {
-	i.newest.health.count("refused")
+	if !errors.Is(err, errUnclear) { // which is counted
+		i.newest.health.count("refused")
+	}
 	status, text := http.StatusBadRequest, plain.Error(err)
-	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case isTooLarge:
 		status, text = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)
-	}
-	if errors.Is(err, errStranger) {
+	case errors.Is(err, errStranger):
 		status = http.StatusUnauthorized
+	case errors.Is(err, errUnclear):
+		status = http.StatusInternalServerError
+	case errors.Is(err, errBusy), errors.Is(err, errStandby):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
 	}
+	w.Header().Set("Connection", "close") // otherwise the server waits for the rest of the body
 	http.Error(w, text, status)
 }

@@ -39,7 +39,8 @@ type Kind[T, K client.Object] struct {
 	Of K
 	// InCluster is another cluster, whose objects are watched. Nil means the operator's own. Add it to the
 	// manager, which starts its cache; read from it with its own client. The controller does not wait for it:
-	// as long as it cannot be reached, /readyz says so, and the controller works without its events.
+	// until its objects have been listed once, /readyz says so, and the controller works without their events. A
+	// cluster that goes away later is not shown; the DefaultWatchErrorHandler of its cache's options is told.
 	InCluster cluster.Cluster
 }
 

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -77,19 +78,23 @@ func (n *newest[T, E]) get(obj T) (E, bool) {
 	return e, ok
 }
 
-// take keeps an event and then wakes the objects that it concerns. When it returns, the event is kept.
-func (n *newest[T, E]) take(ctx context.Context, e E) {
+// errUnclear is the error of an event of which nobody knows whom it concerns.
+var errUnclear = errors.New("the event is not kept, because the operator cannot tell which objects it concerns; its log has more")
+
+// take keeps an event and then wakes the objects that it concerns. When it returns nil, the event is kept.
+func (n *newest[T, E]) take(ctx context.Context, e E) error {
 	var keys []types.NamespacedName
 	if err := guard.Aside(code, "Wakes", func() { keys = n.author(e) }); err != nil {
 		n.health.count("unclear")
 		n.health.log.Error(err, "all objects are woken, because Wakes did not return", "stack", guard.Stack(err))
 		n.wakes.all(ctx)
-		return
+		return errUnclear
 	}
 	n.health.count("kept")
 	n.store(e, keys)
 	n.wakes.put(keys...)
 	n.shrink()
+	return nil
 }
 
 func (n *newest[T, E]) store(e E, keys []types.NamespacedName) {

@@ -17,7 +17,11 @@ import (
 
 // Poll fetches values from outside the cluster at intervals, keeps the newest of each object for the reconciler,
 // and wakes the objects whose values changed. It fetches only while the process leads. The first value of an
-// object is a change, too.
+// object is a change, too. Objects are also woken when their fetches begin to fail and when they succeed again, so that
+// passes can report [Poll.Err].
+//
+// /readyz names the source after three failures in a row while the last fetch of every object failed. One object whose
+// fetches fail among others does not make the process unready.
 //
 // A wake-up does not count as an event of the object: a pending retry stays pending. Pass a Poll by pointer to one
 // controller; use [Poll.Get] in its passes.
@@ -47,6 +51,9 @@ type Poll[T client.Object, V any] struct {
 	mu     sync.Mutex
 	polled map[types.NamespacedName]*polled[V]
 	err    error // of the last FetchAll
+	// lines is how many failures for single objects were logged in the minute that began at since.
+	lines int
+	since time.Time
 }
 
 // polled is what is known of one object.
@@ -145,6 +152,7 @@ func (p *Poll[T, V]) pollAll(ctx context.Context) {
 			return
 		}
 		p.mu.Lock()
+		turned := (p.err == nil) != (err == nil)
 		p.err = err
 		p.mu.Unlock()
 		wait := p.Every
@@ -156,6 +164,9 @@ func (p *Poll[T, V]) pollAll(ctx context.Context) {
 			failures++
 			p.health.fails(err)
 			wait = p.backOff(failures)
+		}
+		if turned {
+			p.wakes.all(ctx)
 		}
 		select {
 		case <-time.After(wait):
@@ -203,6 +214,9 @@ func (p *Poll[T, V]) goes(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.polled, key)
+	if len(p.polled) == 0 {
+		p.health.works() // nothing is left that could say so
+	}
 }
 
 // poll fetches the value of one object and returns after how long to do so again; zero means not at all.
@@ -215,16 +229,43 @@ func (p *Poll[T, V]) poll(ctx context.Context, obj T, share float64) time.Durati
 	if ctx.Err() != nil {
 		return 0
 	}
-	if err != nil {
-		p.health.fails(fmt.Errorf("%s: %w", key, err))
-	} else {
-		p.health.works()
-	}
-	wait, changed := p.note(key, obj.GetUID(), value, err, share)
-	if changed {
+	wait, news := p.note(key, obj.GetUID(), value, err, share)
+	if news {
 		p.wakes.put(key)
 	}
 	return wait
+}
+
+// failed reports a failure for one object, which is the n-th in a row. The caller holds the lock.
+func (p *Poll[T, V]) failed(key types.NamespacedName, n int, err error) {
+	said := false
+	if p.someWork() {
+		p.health.misses()
+	} else {
+		said = p.health.fails(fmt.Errorf("%s: %w", key, err))
+	}
+	if n > 1 || said {
+		return
+	}
+	if time.Since(p.since) >= time.Minute {
+		p.since, p.lines = time.Now(), 0
+	}
+	if p.lines++; p.lines <= linesPerMinute {
+		p.health.log.Error(err, "the fetch for an object failed; it is tried again", "object", key, "stack", guard.Stack(err))
+	}
+}
+
+// linesPerMinute is how many failures for single objects are logged in a minute. [Poll.Err] has all of them.
+const linesPerMinute = 20
+
+// someWork reports whether the last fetch of any object succeeded.
+func (p *Poll[T, V]) someWork() bool {
+	for _, one := range p.polled {
+		if one.fetches > 0 && one.err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isDue returns how long it is until the next fetch for an object, and whether the object is polled.
@@ -241,13 +282,14 @@ func (p *Poll[T, V]) isDue(key types.NamespacedName, uid types.UID) (time.Durati
 
 // note keeps what a fetch returned. It returns after how long the next one is due, and whether the object is to
 // be woken.
-func (p *Poll[T, V]) note(key types.NamespacedName, uid types.UID, value V, err error, share float64) (wait time.Duration, changed bool) {
+func (p *Poll[T, V]) note(key types.NamespacedName, uid types.UID, value V, err error, share float64) (wait time.Duration, news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, ok := p.polled[key]
 	if !ok || known.uid != uid || known.changed { // it went meanwhile, or is in the queue again
 		return 0, false
 	}
+	news = (known.err == nil) != (err == nil)
 	known.err = err
 	known.fetches++
 	if wait = p.Every; known.fetches == 1 { // the polls of objects that were seen at the same time spread
@@ -256,12 +298,14 @@ func (p *Poll[T, V]) note(key types.NamespacedName, uid types.UID, value V, err 
 	if err != nil {
 		known.failures++
 		wait = p.backOff(known.failures)
+		p.failed(key, known.failures, err)
 	} else {
-		changed = !known.fetched || !p.same(known.value, value)
+		p.health.works()
+		news = news || !known.fetched || !p.same(known.value, value)
 		known.value, known.fetched, known.failures = value, true, 0
 	}
 	known.due = time.Now().Add(wait)
-	return wait, changed
+	return wait, news
 }
 
 // same reports whether two values do not differ.

@@ -5,7 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +48,7 @@ func (s *schedule[T]) watch(appears func(T) bool, goes func(types.NamespacedName
 	objects := source.Kind(s.target.Manager.GetCache(), cached.New[T](), handler.TypedFuncs[T, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], _ queue) { met(e.Object) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], _ queue) {
-			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+			if news(e.ObjectOld, e.ObjectNew) {
 				met(e.ObjectNew)
 			}
 		},
@@ -59,6 +62,35 @@ func (s *schedule[T]) watch(appears func(T) bool, goes func(types.NamespacedName
 		close(s.started)
 		return objects.Start(ctx, q)
 	}))
+}
+
+// news reports whether an object is another one, or has another spec. The spec of a kind without generations is all but
+// its metadata and status. If nothing that the cache has of it differs, what differs is something that the cache leaves
+// out, such as the data of Secrets.
+func news(before, after client.Object) bool {
+	switch {
+	case before.GetUID() != after.GetUID(), before.GetGeneration() != after.GetGeneration():
+		return true
+	case after.GetGeneration() != 0, before.GetResourceVersion() == after.GetResourceVersion():
+		return false
+	}
+	a, errA := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	b, errB := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if errA != nil || errB != nil {
+		return true
+	}
+	for _, version := range []map[string]any{a, b} {
+		unstructured.RemoveNestedField(version, "metadata", "resourceVersion")
+		unstructured.RemoveNestedField(version, "metadata", "managedFields")
+	}
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	for _, version := range []map[string]any{a, b} {
+		delete(version, "metadata")
+		delete(version, "status")
+	}
+	return !equality.Semantic.DeepEqual(a, b)
 }
 
 // run has so many goroutines call do once this process leads.

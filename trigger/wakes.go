@@ -73,6 +73,13 @@ func (w *wakes[T]) put(keys ...types.NamespacedName) {
 	}
 }
 
+// leads reports whether this process leads and its controller has a queue.
+func (w *wakes[T]) leads() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queue != nil
+}
+
 // all wakes every object.
 func (w *wakes[T]) all(ctx context.Context) {
 	w.mu.Lock()
