@@ -208,7 +208,7 @@ func (w *controllerTest) manage(setup func(ctrl.Manager) error, change ...func(*
 		LeaderElection: w.lease != "", LeaderElectionID: w.lease, LeaderElectionNamespace: w.namespace, RetryPeriod: new(100 * time.Millisecond),
 		Scheme: scheme(w.t), Logger: w.log,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}, DefaultTransform: loop.StripManagedFields()},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	for _, f := range change {

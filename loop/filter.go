@@ -68,7 +68,8 @@ func (c *Controller[T]) setBack(before, after T) bool {
 	a, ours := reporting(before)
 	b, _ := reporting(after)
 	return ours && b.AppliedGeneration < min(a.AppliedGeneration, after.GetGeneration()) &&
-		(b.AppliedGeneration == 0 || writtenByOthers(after, string(c.fieldOwner()), fieldApplied))
+		(len(after.GetManagedFields()) == 0 || // the cache leaves them out, and this may be a correction of ours
+			b.AppliedGeneration == 0 || writtenByOthers(after, string(c.fieldOwner()), fieldApplied))
 }
 
 // statusChanged reports whether our part of the status differs. Conditions of others are

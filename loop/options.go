@@ -46,9 +46,10 @@ type Options[T client.Object] struct {
 	// asked for by [After]. Change Revision whenever objects have to be reconciled again, because nothing else tells.
 	// Empty means that all objects are reconciled when the operator starts.
 	//
-	// It needs a kind with [api.Status] whose CRD has the field lastPass, and a cache that keeps managedFields of the
-	// status, as operator.Main and [StripManagedFields] do. A controller that looks at anything but its object, by
-	// Sources or as an [Indexer], cannot have it: what happened while no operator ran would be missed.
+	// It needs a kind with [api.Status] whose CRD has the field lastPass. A controller that looks at anything but its
+	// object, by Sources or as an [Indexer], cannot have it: what happened while no operator ran would be missed.
+	// Whoever may write the status of an object can put off its pass after a start, unless the cache keeps managedFields,
+	// which that of operator.Main does not.
 	Revision string
 
 	// WakeOn are keys of annotations whose change causes a pass, besides trimtab's own.

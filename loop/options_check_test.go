@@ -59,7 +59,6 @@ func TestResumedAtAnotherTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Status.LastPass = &api.LastPass{Inputs: inputs, Next: &metav1.Duration{Duration: time.Hour}}
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "trimtab-probe", FieldsV1: both}}
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()
 		waits := map[time.Duration]bool{}

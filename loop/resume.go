@@ -101,7 +101,7 @@ func (c *Controller[T]) checkRevision() error {
 }
 
 // settled reports whether the last pass over obj succeeded, and nothing that it worked on has changed since. The
-// status says so, and it counts only if nobody else wrote that.
+// status says so, and it does not count if managedFields show that somebody else wrote that.
 func (c *Controller[T]) settled(obj T) bool {
 	s, ok := reporting(obj)
 	if !ok || c.options.Revision == "" || s.LastPass == nil {
@@ -113,7 +113,7 @@ func (c *Controller[T]) settled(obj T) bool {
 		obj.GetDeletionTimestamp().IsZero() &&
 		(c.finalizer == "" || controllerutil.ContainsFinalizer(obj, c.finalizer)) &&
 		meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady) &&
-		writtenAlone(obj, string(c.fieldOwner()), fieldLastPass) && writtenAlone(obj, string(c.fieldOwner()), fieldApplied)
+		!writtenByOthers(obj, string(c.fieldOwner()), fieldLastPass) && !writtenByOthers(obj, string(c.fieldOwner()), fieldApplied)
 }
 
 // resume takes an object over from the process before this one, if no pass over it is due. It puts the object into q for

@@ -7,8 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/trimtab-dev/trimtab/loop"
 )
 
 // Embedded is an operator whose manager is created and started by the caller: a program that runs
@@ -83,7 +81,7 @@ func (d *design) managerOptions(s settings) manager.Options {
 		LeaderElection:   s.leaderElect,
 		LeaderElectionID: d.terms.Installation,
 		Cache: cache.Options{
-			DefaultTransform:  loop.StripManagedFields(),
+			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: s.cached(),
 			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
 		},
