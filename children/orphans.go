@@ -128,10 +128,11 @@ func (o orphans[T]) Reconcile(ctx context.Context, r orphan) (reconcile.Result, 
 	if err != nil || living {
 		return reconcile.Result{}, err
 	}
+	by := owning{owner, types.UID(obj.GetLabels()[o.names.owner()])}
 	if ok {
-		_, err = o.delete(ctx, k.refOf(r.NamespacedName), owner, obj)
+		_, err = o.delete(ctx, k.refOf(r.NamespacedName), by, obj)
 	} else {
-		_, err = o.release(ctx, k.refOf(r.NamespacedName), owner, obj)
+		_, err = o.release(ctx, k.refOf(r.NamespacedName), by, obj)
 	}
 	return reconcile.Result{}, err
 }

@@ -44,7 +44,7 @@ func (p *pass[T]) prune(ctx context.Context) {
 
 // remove deletes a child that is not wanted any more.
 func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
-	gone, err := p.delete(ctx, r, p.owner.NamespacedName, obj)
+	gone, err := p.delete(ctx, r, p.owner, obj)
 	switch {
 	case err != nil:
 		p.fail("ChildNotDeleted", fmt.Errorf("delete %s, which is not wanted any more: %w", r, err))
@@ -54,7 +54,7 @@ func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
 }
 
 // delete deletes a child and then removes our finalizer from it. It reports whether the child is gone.
-func (w *wiring[T]) delete(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) delete(ctx context.Context, r ref, owner owning, obj client.Object) (gone bool, err error) {
 	if obj.GetDeletionTimestamp() == nil {
 		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) { return w.client.Delete(ctx, r, obj.GetUID(), "") })
 		switch {
@@ -71,7 +71,7 @@ func (w *wiring[T]) delete(ctx context.Context, r ref, owner types.NamespacedNam
 }
 
 // release removes our finalizer from a child. It reports whether the child is gone.
-func (w *wiring[T]) release(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) release(ctx context.Context, r ref, owner owning, obj client.Object) (gone bool, err error) {
 	for holds(obj, w.names.finalizer()) {
 		rest := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == w.names.finalizer() })
 		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) {
@@ -102,28 +102,40 @@ func (w *wiring[T]) release(ctx context.Context, r ref, owner types.NamespacedNa
 
 // part sends a write that may end a child, and notes the answer, so that it wakes nobody. It returns nil if the child is
 // gone.
-func (w *wiring[T]) part(r ref, owner types.NamespacedName, obj client.Object, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	w.memory.begin(r)
+func (w *wiring[T]) part(r ref, owner owning, obj client.Object, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	begun := w.memory.begin(r, owner.uid)
 	live, err := send()
 	var now *written
 	var ended types.UID
 	switch {
 	case err != nil:
-	case live == nil || live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0:
+	case gone(live):
 		live, ended = nil, obj.GetUID()
 	default:
 		now = &written{uid: live.GetUID(), version: live.GetResourceVersion(), before: obj.GetResourceVersion(), at: time.Now()}
 	}
-	if w.memory.end(r, now, ended) {
-		w.waker.Objects(owner)
+	if w.memory.end(r, begun, now, ended) {
+		w.waker.Objects(owner.NamespacedName)
 	}
 	return live, err
+}
+
+// gone reports whether the answer to a write says that nothing is left of an object, as if there were none. A Namespace
+// has finalizers in its spec, and a Pod ends after its grace period.
+func gone(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return true
+	}
+	own, _, err := unstructured.NestedSlice(live.Object, "spec", "finalizers")
+	grace := live.GetDeletionGracePeriodSeconds()
+	return live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0 && err == nil && len(own) == 0 && (grace == nil || *grace == 0)
 }
 
 // cleanup releases protected children and deletes those that garbage collection does not reach. The lists are read from
 // the API server, because what the cache does not show yet would stay.
 func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
-	uid := obj.GetUID()
+	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
+	w.memory.keep(owner, nil)
 	left := 0
 	for _, k := range w.kinds {
 		if !k.finalized {
@@ -131,7 +143,7 @@ func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-		options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(uid)}}
+		options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(owner.uid)}}
 		if k.namespaced && !k.elsewhere && obj.GetNamespace() != "" {
 			options = append(options, client.InNamespace(obj.GetNamespace()))
 		}
@@ -140,10 +152,10 @@ func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
 		}
 		for i := range list.Items {
 			child := &list.Items[i]
-			if !w.names.belongs(child, uid) {
+			if !w.names.belongs(child, owner.uid) {
 				continue
 			}
-			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), client.ObjectKeyFromObject(obj), child, uid, holds(obj, metav1.FinalizerOrphanDependents))
+			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), owner, child, holds(obj, metav1.FinalizerOrphanDependents))
 			if err != nil {
 				return loop.CleanupFailed(fmt.Errorf("clean up %s: %w", k.refOf(client.ObjectKeyFromObject(child)), err))
 			}
@@ -160,10 +172,10 @@ func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
 
 // leave gives up a child whose owner is deleted, and reports whether there is nothing to wait for. Garbage collection
 // deletes what has an owner reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
-func (w *wiring[T]) leave(ctx context.Context, r ref, key types.NamespacedName, child client.Object, owner types.UID, orphan bool) (done bool, err error) {
-	if orphan || controlled(child, owner) {
-		_, err = w.release(ctx, r, key, child)
+func (w *wiring[T]) leave(ctx context.Context, r ref, owner owning, child client.Object, orphan bool) (done bool, err error) {
+	if orphan || controlled(child, owner.uid) {
+		_, err = w.release(ctx, r, owner, child)
 		return true, err
 	}
-	return w.delete(ctx, r, key, child)
+	return w.delete(ctx, r, owner, child)
 }
