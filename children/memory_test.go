@@ -1,6 +1,7 @@
 package children
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -176,9 +177,7 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	deleted := func(more map[string]any) *unstructured.Unstructured {
 		m := map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}
-		for k, v := range more {
-			m[k] = v
-		}
+		maps.Copy(m, more)
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": m}}
 	}
 	namespace := func(finalizers ...any) *unstructured.Unstructured {

@@ -131,51 +131,76 @@ func gone(live *unstructured.Unstructured) bool {
 	return live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0 && err == nil && len(own) == 0 && (grace == nil || *grace == 0)
 }
 
-// cleanup releases protected children and deletes those that garbage collection does not reach. The lists are read from
-// the API server, because what the cache does not show yet would stay.
+// cleanup gives up the children of an owner that is being deleted.
 func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
-	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
-	w.memory.keep(owner, nil)
-	left := 0
-	for _, k := range w.kinds {
-		if !k.finalized {
-			continue
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-		options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(owner.uid)}}
-		if k.namespaced && !k.elsewhere && obj.GetNamespace() != "" {
-			options = append(options, client.InNamespace(obj.GetNamespace()))
-		}
-		if err := w.live.List(ctx, list, options...); err != nil {
-			return loop.CleanupFailed(fmt.Errorf("list the children that are %s objects: %w", k.gvk.Kind, err))
-		}
-		for i := range list.Items {
-			child := &list.Items[i]
-			if !w.names.belongs(child, owner.uid) {
-				continue
-			}
-			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), owner, child, holds(obj, metav1.FinalizerOrphanDependents))
-			if err != nil {
-				return loop.CleanupFailed(fmt.Errorf("clean up %s: %w", k.refOf(client.ObjectKeyFromObject(child)), err))
-			}
-			if !gone {
-				left++
-			}
-		}
-	}
-	if left > 0 {
+	switch left, err := w.letGo(ctx, obj); {
+	case err != nil:
+		return loop.CleanupFailed(err)
+	case left > 0:
 		return loop.KeepUntilEvent().Because("ChildrenTerminating")
 	}
 	return loop.CleanedUp()
 }
 
-// leave gives up a child whose owner is deleted, and reports whether there is nothing to wait for. Garbage collection
-// deletes what has an owner reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
-func (w *wiring[T]) leave(ctx context.Context, r ref, owner owning, child client.Object, orphan bool) (done bool, err error) {
-	if orphan || controlled(child, owner.uid) {
-		_, err = w.release(ctx, r, owner, child)
-		return true, err
+// letGo releases protected children and, if their owner is being deleted, deletes those that garbage collection does not
+// reach. It returns how many of these there are still.
+func (w *wiring[T]) letGo(ctx context.Context, obj T) (left int, err error) {
+	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
+	if obj.GetDeletionTimestamp() != nil {
+		w.memory.keep(owner, nil)
 	}
-	return w.delete(ctx, r, owner, child)
+	for _, k := range w.kinds {
+		all, err := w.childrenOf(ctx, k, owner)
+		if err != nil {
+			return 0, fmt.Errorf("list the children that are %s objects: %w", k.gvk.Kind, err)
+		}
+		for _, child := range all {
+			if !w.names.belongs(child, owner.uid) || w.memory.gone(child.GetUID()) {
+				continue
+			}
+			r := k.refOf(client.ObjectKeyFromObject(child))
+			done, err := w.leave(ctx, r, obj, child)
+			if err != nil {
+				return 0, fmt.Errorf("clean up %s: %w", r, err)
+			}
+			if !done {
+				left++
+			}
+		}
+	}
+	return left, nil
+}
+
+// childrenOf lists the children of a kind. If there are some that nobody else would delete, the list is read from the API
+// server, because what the cache does not show yet would stay. Of other kinds, the finalizer of an earlier version of the
+// operator may be left, which the cache shows.
+func (w *wiring[T]) childrenOf(ctx context.Context, k kind, owner owning) (all []client.Object, err error) {
+	if !k.finalized {
+		return cached.List(ctx, w.cache, w.scheme, k.empty, client.MatchingFields{ownerIndex + w.names.prefix: string(owner.uid)})
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+	options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(owner.uid)}}
+	if k.namespaced && !k.elsewhere && owner.Namespace != "" {
+		options = append(options, client.InNamespace(owner.Namespace))
+	}
+	if err := w.live.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// leave gives up a child, and reports whether its owner need not wait for it. Garbage collection deletes what has an owner
+// reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
+func (w *wiring[T]) leave(ctx context.Context, r ref, obj T, child client.Object) (done bool, err error) {
+	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
+	reached, deleting := controlled(child, owner.uid), obj.GetDeletionTimestamp() != nil
+	if deleting && !reached && !holds(obj, metav1.FinalizerOrphanDependents) {
+		return w.delete(ctx, r, owner, child)
+	}
+	_, err = w.release(ctx, r, owner, child)
+	return reached || deleting, err
 }

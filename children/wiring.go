@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/internal/apply"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
@@ -44,6 +45,7 @@ type wiring[T client.Object] struct {
 	client          *apply.Client
 	memory          *memory
 	waker           *trigger.Waker
+	terms           loop.Terms
 }
 
 // kind is a kind of children.
