@@ -30,6 +30,8 @@ type pass[T client.Object] struct {
 	run    *loop.Run[T]
 	owner  owning
 	wanted map[ref]bool
+	// claims are the objects for whose end the owner waits.
+	claims map[ref]bool
 	// unsure: it is not known which objects are wanted.
 	unsure   bool
 	problems []error
@@ -62,6 +64,12 @@ func (p *pass[T]) apply(ctx context.Context, c Child[T], m *unstructured.Unstruc
 	default:
 		p.lacking(r, live)
 	}
+}
+
+// claim notes that the owner waits for the end of an object.
+func (p *pass[T]) claim(r ref) {
+	p.claims[r] = true
+	p.memory.claim(r, p.owner)
 }
 
 // errWaits is the error of a child about which all is said.
@@ -106,12 +114,12 @@ func (p *pass[T]) bring(ctx context.Context, c Child[T], m, live *unstructured.U
 	r := refOf(m)
 	whose, why := judge(p.names.claims(live, p.owner, c.adoption))
 	if whose == theirs {
-		p.memory.claim(r, p.owner.NamespacedName)
+		p.claim(r)
 		p.fail("ChildNotOurs", fmt.Errorf("child %q: %s %s: %s", c.name, r, why, wayOut(c.adoption)))
 		return nil, errWaits
 	}
 	if deleting := live.GetDeletionTimestamp() != nil; deleting && (whose != ours || !holds(live, p.names.finalizer())) {
-		p.memory.claim(r, p.owner.NamespacedName)
+		p.claim(r)
 		p.wait(r, "is being deleted and is then created again")
 		return nil, errWaits
 	} else if deleting { // no finalizer can be added to it, and ours is on it
@@ -163,10 +171,10 @@ func (p *pass[T]) same(known written, ok bool, m, live *unstructured.Unstructure
 
 // write sends a write to a child and notes the answer. live is the object as it was known, nil if there was none.
 func (p *pass[T]) write(r ref, live, m *unstructured.Unstructured, repair bool, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	p.memory.begin(r)
+	begun := p.memory.begin(r, p.owner.uid)
 	answer, err := send()
 	if err != nil {
-		if p.memory.end(r, nil, "") {
+		if p.memory.end(r, begun, nil, "") {
 			p.waker.Objects(p.owner.NamespacedName)
 		}
 		return nil, err
@@ -183,7 +191,7 @@ func (p *pass[T]) write(r ref, live, m *unstructured.Unstructured, repair bool, 
 	if repair {
 		w.repairs = []time.Time{time.Now()}
 	}
-	if p.memory.end(r, w, "") {
+	if p.memory.end(r, begun, w, "") {
 		p.waker.Objects(p.owner.NamespacedName)
 	}
 	p.run.Log().V(1).Info("applied a child", "verb", verb, "child", r.String(), "version", w.version)

@@ -69,7 +69,8 @@ func (c Child[T]) Elsewhere() Child[T] {
 }
 
 // Adopt says what happens if the object exists and is not a child of its owner. Empty means
-// [api.AdoptionPolicyIfUnowned]: it becomes one if it has no other controller and belongs to no Helm release.
+// [api.AdoptionPolicyIfUnowned]: it becomes one if it has no other controller, belongs to no Helm release, and is not
+// the child of another owner or part of a component by annotation.
 func (c Child[T]) Adopt(policy api.AdoptionPolicy) Child[T] {
 	c.adoption = policy
 	return c

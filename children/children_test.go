@@ -72,6 +72,7 @@ type world struct {
 	strip     bool     // the cache keeps no managedFields and no data of Secrets
 	stop      func()
 	log       logr.Logger
+	terms     loop.Terms
 
 	mu    sync.Mutex
 	calls []string    // names of the objects of passes that ended
@@ -145,7 +146,9 @@ func (w *world) start(set *children.Set[*probe.Probe], o options) {
 	w.t.Helper()
 	mgr := w.manager()
 	o.Loop.Trace = w
-	if err := children.New(set, o).SetupWithManager(mgr); err != nil {
+	c := children.New(set, o)
+	c.Govern(w.terms)
+	if err := c.SetupWithManager(mgr); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())

@@ -24,6 +24,8 @@ type claims struct {
 	// label is the UID of the owner of which it was a child last, and referred the name, if an annotation has it.
 	label    string
 	referred types.NamespacedName
+	// foreign is who has it by the annotation of another controller, empty if nobody has.
+	foreign string
 	// controller is its controller by owner reference, nil if it has none; helm the release that it belongs to.
 	controller *metav1.OwnerReference
 	helm       string
@@ -43,6 +45,8 @@ func judge(c claims) (is ownership, why string) {
 		why = fmt.Sprintf("belongs to %s %s", c.controller.Kind, c.controller.Name)
 	case c.helm != "":
 		why = "belongs to Helm release " + c.helm
+	case c.foreign != "":
+		why = "belongs to " + c.foreign
 	case c.label != "" && c.referred.Name != "" && c.referred != c.owner:
 		why = "belongs to " + c.referred.String()
 	}

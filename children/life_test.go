@@ -148,6 +148,7 @@ func TestUpgrade(t *testing.T) {
 	testenv.Wait(t, w.admin, a, "the owner to lose it", func(p *probe.Probe) bool { return len(p.Finalizers) == 0 })
 	testenv.Wait(t, w.admin, w.child("a"), "the child to lose it", func(c *corev1.ConfigMap) bool { return len(c.Finalizers) == 0 })
 	testenv.Gone(t, w.admin, b, "the owner to go that was being deleted")
+	testenv.Gone(t, w.admin, w.child("b"), "its child to go, from which nobody else would take the finalizer")
 	w.delete(a)
 	testenv.Gone(t, w.admin, w.child("a"), "the child to be gone")
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,7 @@ func (w *wiring[T]) manifest(c Child[T], obj T) (*unstructured.Unstructured, err
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", c.name, err)
 	}
+	withoutEmpty(reflect.ValueOf(want), content)
 	m := &unstructured.Unstructured{Object: withoutNull(content)}
 	m.SetGroupVersionKind(w.kind(c).gvk)
 	delete(m.Object, "status")
@@ -131,6 +134,46 @@ func withoutNull(fields map[string]any) map[string]any {
 		}
 	}
 	return fields
+}
+
+// withoutEmpty removes structs that their type says to leave out if they are empty, which the encoding does not do: a
+// Service would ask for target port 0, in place of which the API server chooses one, and would never be as described.
+func withoutEmpty(typed reflect.Value, content any) {
+	for typed.Kind() == reflect.Pointer || typed.Kind() == reflect.Interface {
+		typed = typed.Elem()
+	}
+	switch content := content.(type) {
+	case []any:
+		if typed.Kind() == reflect.Slice && typed.Len() == len(content) {
+			for i, item := range content {
+				withoutEmpty(typed.Index(i), item)
+			}
+		}
+	case map[string]any:
+		if typed.Kind() == reflect.Struct {
+			withoutEmptyIn(typed, content)
+		} else if typed.Kind() == reflect.Map {
+			for _, key := range typed.MapKeys() {
+				withoutEmpty(typed.MapIndex(key), content[key.String()])
+			}
+		}
+	}
+}
+
+// withoutEmptyIn removes them from the fields of a struct.
+func withoutEmptyIn(typed reflect.Value, content map[string]any) {
+	for field, value := range typed.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case !field.IsExported():
+		case name == "" && field.Anonymous:
+			withoutEmpty(value, content)
+		case field.Type.Kind() == reflect.Struct && value.IsZero() && strings.Contains(options, "omitempty"):
+			delete(content, name)
+		default:
+			withoutEmpty(value, content[name])
+		}
+	}
 }
 
 // namespacedIn reports whether objects of a mapping have a namespace.

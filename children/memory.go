@@ -1,6 +1,7 @@
 package children
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,12 +19,15 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	written map[apply.Ref]*written
-	// writing are the objects to which a write is under way, with the events about them since it began.
-	writing map[apply.Ref][]happened
+	// writing are the writes under way, of which an object may have several: by two owners, or by a pass and by orphans.
+	writing map[apply.Ref][]*writing
 	// ended are objects of which the API server said, in answer to a delete, that they are gone.
 	ended map[types.UID]bool
-	// claims are objects of others that have the name of a child: their end is news for its owner.
-	claims map[apply.Ref]types.NamespacedName
+	// claims are objects whose end is news for owners that want their names, and holding what each of these waits for.
+	claims  map[apply.Ref]map[owning]bool
+	holding map[owning][]apply.Ref
+	// label is that of an object with the UID of its owner.
+	label string
 }
 
 // written is what became of an object by the last write to it, or by a pass that found nothing to write.
@@ -40,13 +44,19 @@ type written struct {
 	repairs []time.Time
 }
 
+// writing is a write by an owner, with the events about the object since it began.
+type writing struct {
+	owner  types.UID
+	events []happened
+}
+
 // happened is an event: the versions of an object before and after.
 type happened struct{ before, after string }
 
 func newMemory() *memory {
 	return &memory{
-		written: map[apply.Ref]*written{}, writing: map[apply.Ref][]happened{}, ended: map[types.UID]bool{},
-		claims: map[apply.Ref]types.NamespacedName{},
+		written: map[apply.Ref]*written{}, writing: map[apply.Ref][]*writing{}, ended: map[types.UID]bool{},
+		claims: map[apply.Ref]map[owning]bool{}, holding: map[owning][]apply.Ref{},
 	}
 }
 
@@ -103,24 +113,24 @@ func (m *memory) found(ref apply.Ref, w written) {
 		w.version, w.before, w.answer, w.repairs = old.version, old.before, old.answer, old.repairs
 	}
 	m.written[ref] = &w
-	delete(m.claims, ref)
 }
 
-// begin notes that a write is about to be sent. Events about the object wait for its answer.
-func (m *memory) begin(ref apply.Ref) {
+// begin notes that a write is about to be sent by an owner. Events about the object wait for its answer.
+func (m *memory) begin(ref apply.Ref, owner types.UID) *writing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.writing[ref] = []happened{}
-	delete(m.claims, ref)
+	begun := &writing{owner: owner}
+	m.writing[ref] = append(m.writing[ref], begun)
+	return begun
 }
 
 // end notes the answer to a write: what the object is now, nil if that is not known. ended is its UID if it is gone. It
 // reports whether something else happened to the object meanwhile.
-func (m *memory) end(ref apply.Ref, w *written, ended types.UID) (more bool) {
+func (m *memory) end(ref apply.Ref, begun *writing, w *written, ended types.UID) (more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := false
-	for _, e := range m.writing[ref] {
+	for _, e := range begun.events {
 		switch {
 		case ended != "" && e.after == "":
 			seen = true
@@ -128,7 +138,9 @@ func (m *memory) end(ref apply.Ref, w *written, ended types.UID) (more bool) {
 			more = true
 		}
 	}
-	delete(m.writing, ref)
+	if m.writing[ref] = slices.DeleteFunc(m.writing[ref], func(w *writing) bool { return w == begun }); len(m.writing[ref]) == 0 {
+		delete(m.writing, ref)
+	}
 	switch {
 	case ended != "":
 		delete(m.written, ref)
@@ -137,7 +149,7 @@ func (m *memory) end(ref apply.Ref, w *written, ended types.UID) (more bool) {
 		}
 	case w != nil:
 		if old := m.written[ref]; old != nil && old.uid == w.uid {
-			w.repairs = append(old.repairs, w.repairs...)
+			w.repairs = append(recent(old.repairs, w.at), w.repairs...)
 		}
 		m.written[ref] = w
 	}
@@ -150,19 +162,45 @@ func (w *written) echo(e happened) bool {
 	return e.after == w.version && (e.before == "" || e.before == w.before)
 }
 
-// claim notes that an owner wants an object that belongs to somebody else.
-func (m *memory) claim(ref apply.Ref, owner types.NamespacedName) {
+// claim notes that an owner waits for the end of an object.
+func (m *memory) claim(ref apply.Ref, owner owning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.claims[ref] = owner
+	if m.claims[ref] == nil {
+		m.claims[ref] = map[owning]bool{}
+	}
+	if !m.claims[ref][owner] {
+		m.claims[ref][owner] = true
+		m.holding[owner] = append(m.holding[owner], ref)
+	}
 }
 
-// claimed returns the owner that wants an object.
-func (m *memory) claimed(ref apply.Ref) (types.NamespacedName, bool) {
+// keep forgets the claims of an owner but for those to some objects.
+func (m *memory) keep(owner owning, refs map[apply.Ref]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	owner, ok := m.claims[ref]
-	return owner, ok
+	rest := slices.DeleteFunc(m.holding[owner], func(ref apply.Ref) bool {
+		if refs[ref] {
+			return false
+		}
+		if delete(m.claims[ref], owner); len(m.claims[ref]) == 0 {
+			delete(m.claims, ref)
+		}
+		return true
+	})
+	if m.holding[owner] = rest; len(rest) == 0 {
+		delete(m.holding, owner)
+	}
+}
+
+// claimed returns the owners that wait for the end of an object.
+func (m *memory) claimed(ref apply.Ref) (owners []types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for owner := range m.claims[ref] {
+		owners = append(owners, owner.NamespacedName)
+	}
+	return owners
 }
 
 // news reports whether an event about an object is more than an echo of our own write. before is nil for a new object,
@@ -176,7 +214,7 @@ func (m *memory) news(ref apply.Ref, before, after client.Object) bool {
 		}
 		if m.ended[before.GetUID()] {
 			delete(m.ended, before.GetUID())
-			return false
+			return len(m.claims[ref]) > 0
 		}
 	}
 	var e happened
@@ -186,12 +224,23 @@ func (m *memory) news(ref apply.Ref, before, after client.Object) bool {
 	if after != nil {
 		e.after = after.GetResourceVersion()
 	}
-	if waiting, under := m.writing[ref]; under {
-		m.writing[ref] = append(waiting, e)
-		return false
+	if under := m.writing[ref]; len(under) > 0 {
+		for _, w := range under {
+			w.events = append(w.events, e)
+		}
+		return after == nil && len(m.claims[ref]) > 0 || m.concerns(under, before) || m.concerns(under, after)
 	}
 	w := m.written[ref]
 	return w == nil || after == nil || w.uid != after.GetUID() || !w.echo(e)
+}
+
+// concerns reports whether an object has an owner besides those that are writing to it, whom no answer will wake.
+func (m *memory) concerns(under []*writing, obj client.Object) bool {
+	if obj == nil {
+		return false
+	}
+	owner := obj.GetLabels()[m.label]
+	return owner != "" && !slices.ContainsFunc(under, func(w *writing) bool { return string(w.owner) == owner })
 }
 
 // Others may undo our repairs as fast as we make them.
@@ -202,11 +251,14 @@ const (
 
 // rest returns how long a repair has to wait, because there were too many lately.
 func (w *written) rest(now time.Time) time.Duration {
-	for len(w.repairs) > 0 && now.Sub(w.repairs[0]) >= repairsWithin {
-		w.repairs = w.repairs[1:]
-	}
-	if len(w.repairs) < mostRepairs {
+	repairs := recent(w.repairs, now)
+	if len(repairs) < mostRepairs {
 		return 0
 	}
-	return repairsWithin - now.Sub(w.repairs[0])
+	return repairsWithin - now.Sub(repairs[0])
+}
+
+// recent returns those of some repairs that count.
+func recent(repairs []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(repairs), func(at time.Time) bool { return now.Sub(at) >= repairsWithin })
 }

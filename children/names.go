@@ -1,6 +1,8 @@
 package children
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +59,35 @@ func (n names) claims(obj client.Object, owner owning, policy api.AdoptionPolicy
 		owner: owner.NamespacedName, uid: owner.uid, policy: policy,
 	}
 	c.referred, _ = n.referred(obj)
+	c.foreign = n.foreign(obj)
 	return c
+}
+
+// foreign returns the owner of an object that is a child of another controller, or that a component has, by the
+// annotation of that; empty if there is none. A copy under another name is neither.
+func (n names) foreign(obj client.Object) string {
+	annotations := obj.GetAnnotations()
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		prefix, what, _ := strings.Cut(key, "/")
+		if prefix == n.prefix {
+			continue
+		}
+		owner, self, _ := strings.Cut(annotations[key], " ")
+		switch what {
+		case "owner":
+			if _, ok := (names{prefix}).referred(obj); ok {
+				return owner + ", by annotation " + key
+			}
+		case "owner-id": // see package component
+			of := obj.GetObjectKind().GroupVersionKind()
+			item := api.InventoryItem{Group: of.Group, Kind: of.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+			if self == item.Key() {
+				owner, _, _ = strings.Cut(owner, "@")
+				return owner + ", by annotation " + key
+			}
+		}
+	}
+	return ""
 }
 
 // belongs reports whether an object is a child of the owner with that UID, beyond doubt.

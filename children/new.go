@@ -54,6 +54,12 @@ func New[T client.Object](set *Set[T], o Options[T]) *Controller[T] {
 	return &Controller[T]{Controller: loop.New[T](&worker[T]{set: set, author: o.Reconciler}, options), set: set, options: o}
 }
 
+// Govern sets the operator's settings. An operator calls it before SetupWithManager.
+func (c *Controller[T]) Govern(terms loop.Terms) {
+	c.set.wiring.terms = terms
+	c.Controller.Govern(terms)
+}
+
 // SetupWithManager adds the controller to mgr.
 func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	if err := c.set.check(); err != nil {
@@ -118,6 +124,12 @@ func (w *worker[T]) Cleanup(ctx context.Context, r *loop.Run[T]) loop.CleanupOut
 		}
 	}
 	return w.set.wiring.cleanup(ctx, r.Obj)
+}
+
+// Release implements [loop.Decorator].
+func (w *worker[T]) Release(ctx context.Context, r *loop.Run[T]) (done bool, err error) {
+	left, err := w.set.wiring.letGo(ctx, r.Obj)
+	return left == 0, err
 }
 
 // Unwrap implements [loop.Decorator].

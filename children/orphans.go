@@ -34,15 +34,13 @@ type orphans[T client.Object] struct{ *wiring[T] }
 
 type orphanQueue = workqueue.TypedRateLimitingInterface[orphan]
 
-// watchOrphans starts the controller that releases orphans, if there can be any.
+// watchOrphans starts the controller that releases orphans. There can be some of any kind, from an earlier version of the
+// operator.
 func (c *Controller[T]) watchOrphans(mgr manager.Manager) error {
 	w := c.set.wiring
 	o := orphans[T]{w}
 	var ctrl controller.TypedController[orphan]
 	for i, k := range w.kinds {
-		if !k.finalized {
-			continue
-		}
 		if ctrl == nil {
 			var err error
 			if ctrl, err = controller.NewTyped(w.names.prefix+"-orphans", mgr, controller.TypedOptions[orphan]{
@@ -78,16 +76,17 @@ func (c *Controller[T]) watchOrphans(mgr manager.Manager) error {
 func (o orphans[T]) ownerGone() handler.TypedEventHandler[client.Object, orphan] {
 	return handler.TypedFuncs[client.Object, orphan]{
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q orphanQueue) {
+			uid := e.Object.GetUID()
+			o.memory.keep(owning{client.ObjectKeyFromObject(e.Object), uid}, nil)
 			for i, k := range o.kinds {
-				if !k.finalized {
-					continue
-				}
-				found, err := cached.List(ctx, o.cache, o.scheme, k.empty, client.MatchingFields{ownerIndex + o.names.prefix: string(e.Object.GetUID())})
+				found, err := cached.List(ctx, o.cache, o.scheme, k.empty, client.MatchingFields{ownerIndex + o.names.prefix: string(uid)})
 				if err != nil {
 					continue // the next process looks at all of them
 				}
 				for _, obj := range found {
-					q.Add(orphan{i, client.ObjectKeyFromObject(obj)})
+					if o.finalized(obj) {
+						q.Add(orphan{i, client.ObjectKeyFromObject(obj)})
+					}
 				}
 			}
 		},
@@ -124,14 +123,18 @@ func (o orphans[T]) Reconcile(ctx context.Context, r orphan) (reconcile.Result, 
 			owner.Namespace = ""
 		}
 	}
+	if !o.terms.Watches(owner.Namespace) { // another installation looks after it
+		return reconcile.Result{}, nil
+	}
 	living, err := o.living(ctx, owner)
 	if err != nil || living {
 		return reconcile.Result{}, err
 	}
+	by := owning{owner, types.UID(obj.GetLabels()[o.names.owner()])}
 	if ok {
-		_, err = o.delete(ctx, k.refOf(r.NamespacedName), owner, obj)
+		_, err = o.delete(ctx, k.refOf(r.NamespacedName), by, obj)
 	} else {
-		_, err = o.release(ctx, k.refOf(r.NamespacedName), owner, obj)
+		_, err = o.release(ctx, k.refOf(r.NamespacedName), by, obj)
 	}
 	return reconcile.Result{}, err
 }

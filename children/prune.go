@@ -44,7 +44,7 @@ func (p *pass[T]) prune(ctx context.Context) {
 
 // remove deletes a child that is not wanted any more.
 func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
-	gone, err := p.delete(ctx, r, p.owner.NamespacedName, obj)
+	gone, err := p.delete(ctx, r, p.owner, obj)
 	switch {
 	case err != nil:
 		p.fail("ChildNotDeleted", fmt.Errorf("delete %s, which is not wanted any more: %w", r, err))
@@ -54,7 +54,7 @@ func (p *pass[T]) remove(ctx context.Context, r ref, obj client.Object) {
 }
 
 // delete deletes a child and then removes our finalizer from it. It reports whether the child is gone.
-func (w *wiring[T]) delete(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) delete(ctx context.Context, r ref, owner owning, obj client.Object) (gone bool, err error) {
 	if obj.GetDeletionTimestamp() == nil {
 		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) { return w.client.Delete(ctx, r, obj.GetUID(), "") })
 		switch {
@@ -71,7 +71,7 @@ func (w *wiring[T]) delete(ctx context.Context, r ref, owner types.NamespacedNam
 }
 
 // release removes our finalizer from a child. It reports whether the child is gone.
-func (w *wiring[T]) release(ctx context.Context, r ref, owner types.NamespacedName, obj client.Object) (gone bool, err error) {
+func (w *wiring[T]) release(ctx context.Context, r ref, owner owning, obj client.Object) (gone bool, err error) {
 	for holds(obj, w.names.finalizer()) {
 		rest := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == w.names.finalizer() })
 		live, err := w.part(r, owner, obj, func() (*unstructured.Unstructured, error) {
@@ -102,68 +102,105 @@ func (w *wiring[T]) release(ctx context.Context, r ref, owner types.NamespacedNa
 
 // part sends a write that may end a child, and notes the answer, so that it wakes nobody. It returns nil if the child is
 // gone.
-func (w *wiring[T]) part(r ref, owner types.NamespacedName, obj client.Object, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	w.memory.begin(r)
+func (w *wiring[T]) part(r ref, owner owning, obj client.Object, send func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	begun := w.memory.begin(r, owner.uid)
 	live, err := send()
 	var now *written
 	var ended types.UID
 	switch {
 	case err != nil:
-	case live == nil || live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0:
+	case gone(live):
 		live, ended = nil, obj.GetUID()
 	default:
 		now = &written{uid: live.GetUID(), version: live.GetResourceVersion(), before: obj.GetResourceVersion(), at: time.Now()}
 	}
-	if w.memory.end(r, now, ended) {
-		w.waker.Objects(owner)
+	if w.memory.end(r, begun, now, ended) {
+		w.waker.Objects(owner.NamespacedName)
 	}
 	return live, err
 }
 
-// cleanup releases protected children and deletes those that garbage collection does not reach. The lists are read from
-// the API server, because what the cache does not show yet would stay.
-func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
-	uid := obj.GetUID()
-	left := 0
-	for _, k := range w.kinds {
-		if !k.finalized {
-			continue
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-		options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(uid)}}
-		if k.namespaced && !k.elsewhere && obj.GetNamespace() != "" {
-			options = append(options, client.InNamespace(obj.GetNamespace()))
-		}
-		if err := w.live.List(ctx, list, options...); err != nil {
-			return loop.CleanupFailed(fmt.Errorf("list the children that are %s objects: %w", k.gvk.Kind, err))
-		}
-		for i := range list.Items {
-			child := &list.Items[i]
-			if !w.names.belongs(child, uid) {
-				continue
-			}
-			gone, err := w.leave(ctx, k.refOf(client.ObjectKeyFromObject(child)), client.ObjectKeyFromObject(obj), child, uid, holds(obj, metav1.FinalizerOrphanDependents))
-			if err != nil {
-				return loop.CleanupFailed(fmt.Errorf("clean up %s: %w", k.refOf(client.ObjectKeyFromObject(child)), err))
-			}
-			if !gone {
-				left++
-			}
-		}
+// gone reports whether the answer to a write says that nothing is left of an object, as if there were none. A Namespace
+// has finalizers in its spec, and a Pod ends after its grace period.
+func gone(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return true
 	}
-	if left > 0 {
+	own, _, err := unstructured.NestedSlice(live.Object, "spec", "finalizers")
+	grace := live.GetDeletionGracePeriodSeconds()
+	return live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0 && err == nil && len(own) == 0 && (grace == nil || *grace == 0)
+}
+
+// cleanup gives up the children of an owner that is being deleted.
+func (w *wiring[T]) cleanup(ctx context.Context, obj T) loop.CleanupOutcome {
+	switch left, err := w.letGo(ctx, obj); {
+	case err != nil:
+		return loop.CleanupFailed(err)
+	case left > 0:
 		return loop.KeepUntilEvent().Because("ChildrenTerminating")
 	}
 	return loop.CleanedUp()
 }
 
-// leave gives up a child whose owner is deleted, and reports whether there is nothing to wait for. Garbage collection
-// deletes what has an owner reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
-func (w *wiring[T]) leave(ctx context.Context, r ref, key types.NamespacedName, child client.Object, owner types.UID, orphan bool) (done bool, err error) {
-	if orphan || controlled(child, owner) {
-		_, err = w.release(ctx, r, key, child)
-		return true, err
+// letGo releases protected children and, if their owner is being deleted, deletes those that garbage collection does not
+// reach. It returns how many of these there are still.
+func (w *wiring[T]) letGo(ctx context.Context, obj T) (left int, err error) {
+	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
+	if obj.GetDeletionTimestamp() != nil {
+		w.memory.keep(owner, nil)
 	}
-	return w.delete(ctx, r, key, child)
+	for _, k := range w.kinds {
+		all, err := w.childrenOf(ctx, k, owner)
+		if err != nil {
+			return 0, fmt.Errorf("list the children that are %s objects: %w", k.gvk.Kind, err)
+		}
+		for _, child := range all {
+			if !w.names.belongs(child, owner.uid) || w.memory.gone(child.GetUID()) {
+				continue
+			}
+			r := k.refOf(client.ObjectKeyFromObject(child))
+			done, err := w.leave(ctx, r, obj, child)
+			if err != nil {
+				return 0, fmt.Errorf("clean up %s: %w", r, err)
+			}
+			if !done {
+				left++
+			}
+		}
+	}
+	return left, nil
+}
+
+// childrenOf lists the children of a kind. If there are some that nobody else would delete, the list is read from the API
+// server, because what the cache does not show yet would stay. Of other kinds, the finalizer of an earlier version of the
+// operator may be left, which the cache shows.
+func (w *wiring[T]) childrenOf(ctx context.Context, k kind, owner owning) (all []client.Object, err error) {
+	if !k.finalized {
+		return cached.List(ctx, w.cache, w.scheme, k.empty, client.MatchingFields{ownerIndex + w.names.prefix: string(owner.uid)})
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+	options := []client.ListOption{client.MatchingLabels{w.names.owner(): string(owner.uid)}}
+	if k.namespaced && !k.elsewhere && owner.Namespace != "" {
+		options = append(options, client.InNamespace(owner.Namespace))
+	}
+	if err := w.live.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// leave gives up a child, and reports whether its owner need not wait for it. Garbage collection deletes what has an owner
+// reference, and nothing is deleted if whoever deletes the owner wants to keep what it owns.
+func (w *wiring[T]) leave(ctx context.Context, r ref, obj T, child client.Object) (done bool, err error) {
+	owner := owning{client.ObjectKeyFromObject(obj), obj.GetUID()}
+	reached, deleting := controlled(child, owner.uid), obj.GetDeletionTimestamp() != nil
+	if deleting && !reached && !holds(obj, metav1.FinalizerOrphanDependents) {
+		return w.delete(ctx, r, owner, child)
+	}
+	_, err = w.release(ctx, r, owner, child)
+	return reached || deleting, err
 }

@@ -68,7 +68,7 @@ func (s *Set[T]) Apply(ctx context.Context, r *loop.Run[T]) Result {
 	if s.wiring == nil || s.wiring.client == nil {
 		return Result{err: errors.New("the set of children belongs to no controller; make the controller with children.New")}
 	}
-	p := &pass[T]{wiring: s.wiring, run: r, wanted: map[ref]bool{}}
+	p := &pass[T]{wiring: s.wiring, run: r, wanted: map[ref]bool{}, claims: map[ref]bool{}}
 	p.owner = owning{client.ObjectKeyFromObject(r.Obj), r.Obj.GetUID()}
 	for _, c := range s.children {
 		m, err := p.manifest(c, r.Obj)
@@ -83,6 +83,7 @@ func (s *Set[T]) Apply(ctx context.Context, r *loop.Run[T]) Result {
 		}
 	}
 	if !p.unsure {
+		p.memory.keep(p.owner, p.claims)
 		p.prune(ctx)
 	}
 	return p.result()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trimtab-dev/trimtab/internal/apply"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
@@ -44,6 +45,7 @@ type wiring[T client.Object] struct {
 	client          *apply.Client
 	memory          *memory
 	waker           *trigger.Waker
+	terms           loop.Terms
 }
 
 // kind is a kind of children.
@@ -97,6 +99,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return err
 	}
 	w.names = namesOf(w.loopName, w.owner.GroupKind())
+	w.memory.label = w.names.owner()
 	if msgs := validation.IsQualifiedName(w.names.owner()); len(msgs) > 0 {
 		return fmt.Errorf("the labels of children begin with %q, which cannot begin a label: %s; set Loop.Name to a DNS label", w.names.prefix, msgs[0])
 	}
@@ -189,15 +192,12 @@ func cmpObject(a, b client.Object) client.Object {
 	return b
 }
 
-// owners returns the owners of an object besides the one in its owner references: the one in its annotation, and one
-// that waits for the object to go.
+// owners returns the owners of an object besides the one in its owner references: the one in its annotation, and those
+// that wait for the object to go.
 func (w *wiring[T]) owners(k kind, obj client.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if owner, ok := w.names.referred(obj); ok {
 		keys = append(keys, owner)
 	}
-	if owner, ok := w.memory.claimed(k.refOf(client.ObjectKeyFromObject(obj))); ok {
-		keys = append(keys, owner)
-	}
-	return keys
+	return append(keys, w.memory.claimed(k.refOf(client.ObjectKeyFromObject(obj)))...)
 }

@@ -89,6 +89,20 @@ func (p *pass[T]) callCleanup(ctx context.Context) CleanupOutcome {
 	return o
 }
 
+// callRelease calls Release under the deadline.
+func (p *pass[T]) callRelease(ctx context.Context) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
+	defer cancel()
+	w, ok := p.c.author.(Decorator[T])
+	if !ok {
+		return true, nil
+	}
+	if panicked := p.call("Release", func() { done, err = w.Release(ctx, &p.run) }); panicked != nil {
+		return false, panicked
+	}
+	return done, readable(err)
+}
+
 // callOnError shows the author a failure; of what it changes only status is kept. Its own panic
 // does not replace the error.
 func (p *pass[T]) callOnError(ctx context.Context, h ErrorHandler[T], cause error) ErrorOutcome {

@@ -58,19 +58,28 @@ func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error)
 	return name, nil
 }
 
-// dropUnneeded removes a finalizer that an earlier version of the operator needed.
-func (p *pass[T]) dropUnneeded(ctx context.Context) error {
+// dropUnneeded removes a finalizer that an earlier version of the operator needed, once nothing is left that it was for.
+// It reports whether the pass can go on.
+func (p *pass[T]) dropUnneeded(ctx context.Context) (end ending, ok bool) {
 	if p.c.unneeded == "" || !controllerutil.ContainsFinalizer(p.base, p.c.unneeded) {
-		return nil
+		return ending{}, true
+	}
+	released, err := p.callRelease(ctx)
+	p.restore()
+	switch {
+	case err != nil:
+		return p.unwrittenAgain(err), false
+	case !released:
+		return ending{}, true
 	}
 	want := p.copy()
 	controllerutil.RemoveFinalizer(want, p.c.unneeded)
 	p.budget++
 	if err := p.patchMetadata(ctx, want); err != nil {
-		return err
+		return p.writeFailed(err), false
 	}
 	p.restore()
-	return nil
+	return ending{}, true
 }
 
 // ensureFinalizer puts the finalizer on, together with what the author prepares, before

@@ -85,10 +85,10 @@ func (c *Controller[T]) reconcile(ctx context.Context, obj T) (reconcile.Result,
 	case !selected:
 		return p.close(ending{outcome: notSelected, after: c.options.maxInterval(p.key), low: true})
 	}
-	if err := p.dropUnneeded(ctx); err != nil {
-		return p.close(p.writeFailed(err))
+	end, ok := p.dropUnneeded(ctx)
+	if !ok {
+		return p.close(end)
 	}
-	var end ending
 	switch {
 	case obj.GetDeletionTimestamp().IsZero():
 		end = p.reconcile(ctx)

@@ -68,8 +68,12 @@ type Decorator[T client.Object] interface {
 	Unwrap() Reconciler[T]
 	// Finalizer returns the finalizer of objects of kind gvk, unless [Options.Finalizer] names one, and why they need
 	// it, as the end of a sentence: "because ...". Without a reason they do not need it, and it is removed from objects
-	// that have it from an earlier version of the operator.
+	// that have it from an earlier version of the operator, after Release.
 	Finalizer(gvk schema.GroupVersionKind) (name, why string)
+	// Release gives up what an earlier version of the operator had to clean up for r.Obj, which may be being deleted, and
+	// reports whether nothing of it is left. It is called at the beginning of each pass over an object that has a
+	// finalizer which it does not need; until done is true, the object keeps it. An error is retried.
+	Release(ctx context.Context, r *Run[T]) (done bool, err error)
 }
 
 // as returns the author of a controller, or whom it wraps, as a value with an optional interface.
