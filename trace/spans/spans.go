@@ -5,12 +5,14 @@
 package spans
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -29,9 +31,11 @@ type tracer struct{ tracer oteltrace.Tracer }
 
 // Open implements [trace.Spans].
 func (t tracer) Open(ctx context.Context, controller string, o trace.Object, s trace.Start) (context.Context, func(trace.End)) {
+	namespace := cmp.Or(o.Namespace, logs.NoNamespace)
 	ctx, span := t.tracer.Start(ctx, "reconcile "+o.Kind, oteltrace.WithAttributes(
 		attribute.String("controller", controller),
-		attribute.String("resource.kind", o.Kind), attribute.String("resource.namespace", o.Namespace),
+		attribute.String("resource.apiVersion", o.APIVersion),
+		attribute.String("resource.kind", o.Kind), attribute.String("resource.namespace", namespace),
 		attribute.String("resource.name", o.Name), attribute.String("resource.uid", o.UID),
 		attribute.Int64("resource.generation", s.Generation), attribute.String("resource.resourceVersion", s.ResourceVersion),
 		attribute.Int("attempt", s.Attempt), attribute.Bool("deleting", s.Deleting),
