@@ -29,7 +29,7 @@ var (
 	vanishings   = metric.Vanished.CounterVec()
 	liveReads    = metric.LiveReads.CounterVec()
 	unwritable   = metric.Unwritable.CounterVec()
-	objects      = metric.Objects.GaugeVec()
+	population   = &census{gauge: metric.Objects.GaugeVec(), all: map[standing]int{}}
 )
 
 // registerMetrics adds them to controller-runtime's registry; doing so again is harmless.
@@ -42,7 +42,7 @@ func registerMetrics() {
 	for _, h := range []*prometheus.HistogramVec{passSeconds, queueSeconds, readySeconds} {
 		metric.Registered(h)
 	}
-	metric.Registered(objects)
+	metric.Registered(population.gauge)
 }
 
 // startMetrics has the series of the controller begin at zero, so that the first increase is seen as one. Those of
@@ -74,23 +74,20 @@ func countedAs(kind string, r conditions.Report) standing {
 // census counts objects by how they are counted. Its series go when nothing is left to count. The controllers of a
 // process share it.
 type census struct {
+	gauge *prometheus.GaugeVec
+
 	mu  sync.Mutex
 	all map[standing]int
 }
-
-var population census
 
 // add counts some objects more, or less.
 func (c *census) add(as standing, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all == nil {
-		c.all = map[standing]int{}
-	}
 	if c.all[as] += n; c.all[as] != 0 {
-		objects.WithLabelValues(as.kind, as.state, as.failed, as.reason).Set(float64(c.all[as]))
+		c.gauge.WithLabelValues(as.kind, as.state, as.failed, as.reason).Set(float64(c.all[as]))
 		return
 	}
 	delete(c.all, as)
-	objects.DeleteLabelValues(as.kind, as.state, as.failed, as.reason)
+	c.gauge.DeleteLabelValues(as.kind, as.state, as.failed, as.reason)
 }

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -27,11 +26,14 @@ func New(provider oteltrace.TracerProvider) trace.Spans {
 	return tracer{provider.Tracer("github.com/trimtab-dev/trimtab/trace/spans")}
 }
 
+// noNamespace is the word of package logs for it.
+const noNamespace = "no namespace"
+
 type tracer struct{ tracer oteltrace.Tracer }
 
 // Open implements [trace.Spans].
 func (t tracer) Open(ctx context.Context, controller string, o trace.Object, s trace.Start) (context.Context, func(trace.End)) {
-	namespace := cmp.Or(o.Namespace, logs.NoNamespace)
+	namespace := cmp.Or(o.Namespace, noNamespace)
 	ctx, span := t.tracer.Start(ctx, "reconcile "+o.Kind, oteltrace.WithAttributes(
 		attribute.String("controller", controller),
 		attribute.String("resource.apiVersion", o.APIVersion),
