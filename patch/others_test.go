@@ -59,10 +59,12 @@ func TestOthers(t *testing.T) {
 		t.Parallel()
 		condition := metav1.Condition{Type: "Ours", Status: "True", Reason: "Up", LastTransitionTime: metav1.Now()}
 		for name, change := range map[string]func(*probe.Probe){
-			"a finalizer on":     func(p *probe.Probe) { p.Finalizers = append(p.Finalizers, "example.org/b") },
-			"the only one off":   func(p *probe.Probe) { p.Finalizers = nil },
-			"an owner reference": func(p *probe.Probe) { p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "1"}} },
-			"conditions":         func(p *probe.Probe) { p.Status.Conditions = []metav1.Condition{condition} },
+			"a finalizer on":   func(p *probe.Probe) { p.Finalizers = append(p.Finalizers, "example.org/b") },
+			"the only one off": func(p *probe.Probe) { p.Finalizers = nil },
+			"an owner reference": func(p *probe.Probe) {
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "1"}}
+			},
+			"conditions": func(p *probe.Probe) { p.Status.Conditions = []metav1.Condition{condition} },
 			"labels and conditions": func(p *probe.Probe) {
 				p.Labels, p.Status.Conditions = map[string]string{"ours": "1"}, []metav1.Condition{condition}
 			},
