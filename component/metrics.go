@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -37,7 +36,7 @@ func count(operator string, d engine.Deed) {
 	result := "ok"
 	if d.Err != nil {
 		result = "error"
-		failures.WithLabelValues(operator, string(cmp.Or(apierrors.ReasonForError(d.Err), "Other"))).Inc()
+		failures.WithLabelValues(operator, metric.Reason(d.Err)).Inc()
 	}
 	operations.WithLabelValues(operator, operation, result).Inc()
 }

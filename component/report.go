@@ -21,7 +21,7 @@ func (p *pass[T]) report(c conclusion) conclusion {
 		copyStatus(p.run.Obj, p.obj)
 	}
 	r := conditions.Report{
-		State: c.State, Reason: c.Reason, Message: c.Message, Applied: c.State == StateReady,
+		State: c.State, Reason: c.Reason, Message: c.Message, Known: c.Reason, Applied: c.State == StateReady,
 		Conditions: []metav1.Condition{{Type: api.ConditionReady, Status: c.Ready, Reason: c.Reason, Message: c.Message}},
 		Event:      conditions.Event{Warning: c.Warning, Reason: c.Reason, Note: c.Message},
 	}
@@ -39,7 +39,7 @@ func (p *pass[T]) report(c conclusion) conclusion {
 		}
 	}
 	if p.silent() {
-		r.Event = conditions.Event{}
+		r.Event = conditions.Event{Warning: c.Warning} // without a reason none is recorded
 	}
 	p.tallies.set(p.options.Name, p.obj.GetUID(), p.items)
 	p.run.Report(r)

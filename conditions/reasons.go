@@ -18,7 +18,7 @@ import (
 // Severity is how bad a condition is that is not as it should be.
 type Severity int
 
-// The severities, from the worst. A reason that is not registered has the zero value.
+// The severities, from the worst.
 const (
 	// Error means that somebody has to act.
 	Error Severity = iota
@@ -51,7 +51,8 @@ type Reason struct {
 }
 
 // Reasons registers the reasons of an operator's conditions. Severities and remedies follow from the reason, so
-// that conditions need no field for them. The nil map is empty: each reason is an [Error] then.
+// that conditions need no field for them. A reason that is not registered is an [Error], except trimtab's own that say that
+// work is in progress or is tried again, such as Waiting and ReconcileFailed. The nil map is empty.
 type Reasons map[string]Reason
 
 // Check returns every problem of the registry at once. Call it in a test.
@@ -88,12 +89,13 @@ func (r Reasons) Explain(reason, message string) string {
 
 // Summary returns a condition of type t that sums up the others in list: True if all are as they should be, and
 // otherwise the status, reason and message of the worst. A condition of type t in list is left out. Nothing to sum up
-// is Unknown, with the reason NotReported.
-func (r Reasons) Summary(t string, list []metav1.Condition) metav1.Condition {
+// is Unknown, with the reason NotReported. badWhenTrue names types that are not as they should be when they are True, such as
+// Degraded; trimtab's own, such as Stalled, are known.
+func (r Reasons) Summary(t string, list []metav1.Condition, badWhenTrue ...string) metav1.Condition {
 	worst := metav1.Condition{Type: t, Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "nothing has been reported yet"}
 	group := none
 	for _, c := range list {
-		if g := r.group(c); c.Type != t && (g < group || g == group && later(c, worst)) {
+		if g := r.group(c, badWhenTrue); c.Type != t && (g < group || g == group && later(c, worst)) {
 			worst, group = c, g
 		}
 	}
@@ -107,6 +109,12 @@ type Child struct {
 	// Generation is the object's. A Ready that is about an earlier generation does not count. Zero means that it is not
 	// compared.
 	Generation int64
+	// ObservedGeneration is that of the object's status, for a Ready without an ObservedGeneration of its own. Zero means
+	// that it is not known; such a Ready counts then, of whatever generation it is.
+	ObservedGeneration int64
+	// BadWhenTrue names types that are not as they should be when they are True, such as Degraded; trimtab's own, such as
+	// Stalled, are known.
+	BadWhenTrue []string
 	// Conditions are those in the status of the object.
 	Conditions []metav1.Condition
 }
@@ -132,17 +140,21 @@ func (r Reasons) Mirror(t string, children ...Child) metav1.Condition {
 // worst returns the condition that says how a child is.
 func (r Reasons) worst(child Child) (metav1.Condition, group) {
 	ready := meta.FindStatusCondition(child.Conditions, api.ConditionReady)
+	observed := child.ObservedGeneration
+	if ready != nil && ready.ObservedGeneration > 0 {
+		observed = ready.ObservedGeneration
+	}
 	switch {
 	case ready == nil && len(child.Conditions) == 0:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "it has not reported yet"}, isUnknown
-	case ready != nil && child.Generation > ready.ObservedGeneration && ready.ObservedGeneration > 0:
+	case ready != nil && child.Generation > observed && observed > 0:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: "OutOfDate", Message: "it has not reported on its present spec yet"}, isUnknown
 	case ready != nil && ready.Status == metav1.ConditionTrue:
 		return *ready, isTrue
 	}
 	worst, group := metav1.Condition{}, none
 	for _, c := range child.Conditions {
-		if g := r.group(c); g < group || g == group && later(c, worst) {
+		if g := r.group(c, child.BadWhenTrue); g < group || g == group && later(c, worst) {
 			worst, group = c, g
 		}
 	}
@@ -175,9 +187,9 @@ const (
 	none
 )
 
-func (r Reasons) group(c metav1.Condition) group {
+func (r Reasons) group(c metav1.Condition, bads []string) group {
 	bad := metav1.ConditionFalse
-	if _, is := badWhenTrue[c.Type]; is {
+	if _, is := badWhenTrue[c.Type]; is || slices.Contains(bads, c.Type) {
 		bad = metav1.ConditionTrue
 	}
 	switch c.Status {
@@ -190,12 +202,22 @@ func (r Reasons) group(c metav1.Condition) group {
 	return isTrue
 }
 
-// severity is that of the reason, or else that of the type.
+// severity is that of the reason, or else that of the type, or else that of a reason of trimtab's own.
 func (r Reasons) severity(c metav1.Condition) Severity {
 	if known, is := r[c.Reason]; is {
 		return min(max(known.Severity, Error), Info)
 	}
-	return badWhenTrue[c.Type]
+	if s, is := badWhenTrue[c.Type]; is {
+		return s
+	}
+	return ownReasons[c.Reason]
+}
+
+// ownReasons are those of the loop and of components that are no errors.
+var ownReasons = map[string]Severity{
+	"Waiting": Info, "Reconciling": Info, "Deleting": Info,
+	"FirstSeen": Info, "Restarting": Info, "Processing": Info, "DeletionProcessing": Info,
+	"ReconcileFailed": Warning, "CleanupFailed": Warning, "Retrying": Warning, "DeletionRetrying": Warning,
 }
 
 // badWhenTrue are trimtab's types that are not as they should be when they are True, with the least that this means.

@@ -45,6 +45,11 @@ func TestMirror(t *testing.T) {
 		"stalled":        {why: "some types are bad when they are True", children: [][]metav1.Condition{{at(1, "Stalled", "True", "Broken"), at(2, "Ready", "False", "Retrying")}}, want: "False Broken"},
 		"reconciling":    {why: "and some are harmless", children: [][]metav1.Condition{{at(9, "Reconciling", "True", "Progressing"), at(2, "Ready", "False", "Retrying")}}, want: "False Retrying"},
 		"not failed":     {why: "nor is False bad then", children: [][]metav1.Condition{{at(9, "Failed", "False", "Fine"), at(2, "Ready", "Unknown", "X")}}, want: "Unknown X"},
+		"our own":        {why: "who waits needs nobody to act", children: [][]metav1.Condition{{at(9, "Ready", "False", "Waiting")}, {at(1, "Ready", "False", "Retrying")}}, want: "False Retrying"},
+		"our failure":    {why: "it is tried again", children: [][]metav1.Condition{{at(9, "Ready", "False", "ReconcileFailed")}, {at(1, "Ready", "False", "NoSecret")}}, want: "False NoSecret"},
+		"gave up":        {why: "and then no more", children: [][]metav1.Condition{{at(1, "Ready", "False", "ReconcileFailed"), at(1, "Stalled", "True", "ReconcileFailed")}, {at(9, "Ready", "False", "Retrying")}}, want: "False ReconcileFailed"},
+		"degraded":       {why: "a type of others that is bad when it is True", children: [][]metav1.Condition{{at(1, "Degraded", "True", "NoDisk"), at(2, "Ready", "False", "Retrying")}}, want: "False NoDisk"},
+		"undegraded":     {why: "and fine when it is False", children: [][]metav1.Condition{{at(9, "Degraded", "False", "NoDisk"), at(2, "Ready", "False", "Retrying")}}, want: "False Retrying"},
 		"worst child": {why: "one child keeps the parent from being ready", children: [][]metav1.Condition{
 			{at(9, "Ready", "True", "Up")}, {at(1, "Ready", "False", "Retrying")}, {at(2, "Ready", "Unknown", "X")},
 		}, want: "False Retrying"},
@@ -54,7 +59,7 @@ func TestMirror(t *testing.T) {
 			t.Parallel()
 			var children []conditions.Child
 			for _, list := range tc.children {
-				children = append(children, conditions.Child{Generation: 2, Conditions: list})
+				children = append(children, conditions.Child{Generation: 2, Conditions: list, BadWhenTrue: []string{"Degraded"}})
 			}
 			got := reasons.Mirror("DependenciesReady", children...)
 			if diff := cmp.Diff("DependenciesReady "+tc.want, got.Type+" "+string(got.Status)+" "+got.Reason); diff != "" {
@@ -65,6 +70,24 @@ func TestMirror(t *testing.T) {
 	stale := reasons.Mirror("DependenciesReady", conditions.Child{Name: "Db a", Generation: 3, Conditions: []metav1.Condition{at(1, "Ready", "True", "Up")}})
 	if want := (metav1.Condition{Type: "DependenciesReady", Status: "Unknown", Reason: "OutOfDate", Message: "Db a: it has not reported on its present spec yet"}); stale != want {
 		t.Errorf("Ready of an earlier generation is mirrored as %+v, want %+v", stale, want)
+	}
+}
+
+// TestMirrorObserved: a Ready without a generation of its own is about that of the status.
+func TestMirrorObserved(t *testing.T) {
+	t.Parallel()
+	ready := at(1, "Ready", "True", "Up")
+	ready.ObservedGeneration = 0
+	for observed, want := range map[int64]metav1.ConditionStatus{0: "True", 2: "Unknown", 3: "True"} {
+		child := conditions.Child{Generation: 3, ObservedGeneration: observed, Conditions: []metav1.Condition{ready}}
+		if got := reasons.Mirror("DependenciesReady", child); got.Status != want {
+			t.Errorf("of a status about generation %d: %s, want %s", observed, got.Status, want)
+		}
+	}
+	ready.ObservedGeneration = 3
+	child := conditions.Child{Generation: 3, ObservedGeneration: 2, Conditions: []metav1.Condition{ready}}
+	if got := reasons.Mirror("DependenciesReady", child); got.Status != "True" {
+		t.Errorf("its own generation does not count: %+v", got)
 	}
 }
 
@@ -80,12 +103,13 @@ func TestSummary(t *testing.T) {
 		"all":      {why: "the latest is the news", list: []metav1.Condition{at(1, "A", "True", "Up"), at(2, "B", "True", "Bound")}, want: "True Bound"},
 		"one":      {why: "one is enough", list: []metav1.Condition{at(9, "A", "True", "Up"), at(2, "B", "Unknown", "X")}, want: "Unknown X"},
 		"not bad":  {why: "Failed=False is as it should be", list: []metav1.Condition{at(1, "A", "True", "Up"), at(2, "Failed", "False", "Fine")}, want: "True Fine"},
+		"degraded": {why: "a type that the caller names", list: []metav1.Condition{at(1, "A", "True", "Up"), at(2, "Degraded", "True", "NoDisk")}, want: "False NoDisk"},
 		"severity": {why: "the worst", list: []metav1.Condition{at(9, "A", "False", "Retrying"), at(2, "B", "False", "NoSecret")}, want: "False NoSecret"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := reasons.Summary("Ready", tc.list)
+			got := reasons.Summary("Ready", tc.list, "Degraded")
 			if diff := cmp.Diff("Ready "+tc.want, got.Type+" "+string(got.Status)+" "+got.Reason); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 			}

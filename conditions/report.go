@@ -23,12 +23,12 @@ type Report struct {
 	// Conditions are those of trimtab's own types that the object has now. An ObservedGeneration of
 	// zero means the generation of the pass. Times are ignored.
 	Conditions []metav1.Condition
-	// Event is recorded if the report differs from the last one in more than its message. The zero
-	// value records none.
+	// Event is recorded if the report differs from the last one in more than its message. One without a
+	// reason is not recorded.
 	Event Event
 	// Applied means that the object matches its current spec.
 	Applied bool
-	// Known is the reason in metrics. Empty means Reason.
+	// Known is the reason in metrics: one of few words, which do not differ from object to object. Empty means "Other".
 	Known string
 }
 

@@ -15,11 +15,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Defaults returns every optional object in the schemas of crd whose fields have defaults that a user does not get by
 // leaving the object out: it has no default, or one that says something else than the fields do. The API server sets
-// the defaults of fields only in an object that exists. except are paths, such as spec.tls, of objects whose absence means
+// the defaults of fields only in an object that exists. So what an object's default says, its fields have to say, too,
+// for a user who sets only one of them. An object without a default that has a required field without one
+// cannot be {}, and is no mistake. except are paths, such as spec.tls, of objects whose absence means
 // something; one that is not needed is an error, too. Status and metadata are not checked.
 //
 // The defaults are evaluated with the code of the API server.
@@ -70,7 +73,7 @@ func (w *walker) properties(path string, s *schema.Structural) {
 		if path != "" {
 			at = path + "." + name
 		}
-		if w.optional(s, name) && anyDefault(&p) {
+		if w.optional(s, name) && (anyDefault(&p) || literal(&p)) {
 			w.compare(at, s, name)
 		}
 		w.below(at, &p)
@@ -104,18 +107,29 @@ func anyDefault(s *schema.Structural) bool {
 	return false
 }
 
-// compare compares an object that is left out with one that is empty.
+// literal reports whether an object with fields has a default that sets some.
+func literal(s *schema.Structural) bool {
+	value, _ := s.Default.Object.(map[string]any)
+	return len(value) > 0 && len(s.Properties) > 0
+}
+
+// compare compares an object that is left out with one that is empty, or has only what must not be left out.
 func (w *walker) compare(path string, parent *schema.Structural, name string) {
-	leftOut, empty := map[string]any{}, map[string]any{name: map[string]any{}}
+	leftOut, least := map[string]any{}, map[string]any{}
 	defaulting.Default(leftOut, parent)
-	defaulting.Default(empty, parent)
 	got, is := leftOut[name]
+	demanded := w.demanded(parent, name, got, least)
+	empty := map[string]any{name: least}
+	defaulting.Default(empty, parent)
 	want := empty[name]
-	if is && reflect.DeepEqual(got, want) || reflect.DeepEqual(want, map[string]any{}) {
+	if is && reflect.DeepEqual(got, want) || !is && reflect.DeepEqual(want, map[string]any{}) {
 		return
 	}
 	if slices.Contains(w.except, path) {
 		w.used[path] = true
+		return
+	}
+	if !is && demanded {
 		return
 	}
 	if !is {
@@ -123,8 +137,34 @@ func (w *walker) compare(path string, parent *schema.Structural, name string) {
 			"(+kubebuilder:default={})", w.where, path, inJSON(want)))
 		return
 	}
-	w.found = append(w.found, fmt.Errorf("%s: %s is %s when it is left out, and %s when it is {}; its default has to agree with those of its fields, "+
-		"as default: {} does (+kubebuilder:default={})", w.where, path, inJSON(got), inJSON(want)))
+	if demanded {
+		w.found = append(w.found, fmt.Errorf("%s: %s is %s when it is left out, and %s when it has only what is required; give its fields the "+
+			"same defaults, or list it as an exception", w.where, path, inJSON(got), inJSON(want)))
+		return
+	}
+	w.found = append(w.found, fmt.Errorf("%s: %s is %s when it is left out, and %s when it is {}; its default has to agree with those of its fields: "+
+		"give them theirs, and it default: {} (+kubebuilder:default={})", w.where, path, inJSON(got), inJSON(want)))
+}
+
+// demanded reports whether property name of parent has required fields without defaults. It sets those in least to
+// what the object's default, got, says.
+func (*walker) demanded(parent *schema.Structural, name string, got any, least map[string]any) bool {
+	p := parent.Properties[name]
+	if p.ValueValidation == nil {
+		return false
+	}
+	value, _ := got.(map[string]any)
+	found := false
+	for _, field := range p.ValueValidation.Required {
+		if p.Properties[field].Default.Object != nil {
+			continue
+		}
+		found = true
+		if v, is := value[field]; is {
+			least[field] = runtime.DeepCopyJSONValue(v)
+		}
+	}
+	return found
 }
 
 func inJSON(v any) string {

@@ -65,17 +65,22 @@ var cases = map[string]struct {
 	p    string
 	want string // in the error, or empty
 }{
-	"empty":     {why: "the fields say it all", p: "default: {}, " + selectors},
-	"literal":   {why: "the whole value, as in the guidelines", p: "default: {database: DbPassword, service: Password}, " + selectors},
-	"partial":   {why: "the fields complete a default", p: "default: {database: DbPassword}, " + selectors},
-	"plain":     {why: "without defaults below there is nothing to get", p: "properties: {a: {type: string}}"},
-	"nested":    {why: "at every depth", p: "default: {}, properties: {q: {type: object, default: {}, " + selectors + "}}"},
-	"missing":   {why: "leaving it out leaves the defaults out", p: selectors, want: `spec.p gets no defaults when it is left out, and {"database":"DbPassword","service":"Password"} when it is {}`},
-	"drifted":   {why: "two places, two values", p: "default: {database: Old}, " + selectors, want: `spec.p is {"database":"Old","service":"Password"} when it is left out`},
-	"more":      {why: "a default below only for those who leave it out", p: "default: {extra: x}, properties: {extra: {type: string}, a: {type: string, default: b}}", want: "spec.p is"},
-	"halfway":   {why: "only the inner one lacks it", p: "default: {}, properties: {a: {type: string, default: b}, q: {type: object, " + selectors + "}}", want: "spec.p.q gets no defaults"},
-	"of a list": {why: "elements are objects, too", p: "properties: {l: {type: array, items: {type: object, properties: {q: {type: object, " + selectors + "}}}}}", want: "spec.p.l[].q gets no defaults"},
-	"of a map":  {why: "and so are values", p: "properties: {m: {type: object, additionalProperties: {type: object, properties: {q: {type: object, " + selectors + "}}}}}", want: "spec.p.m{}.q gets no defaults"},
+	"empty":                {why: "the fields say it all", p: "default: {}, " + selectors},
+	"literal":              {why: "the whole value, as in the guidelines", p: "default: {database: DbPassword, service: Password}, " + selectors},
+	"partial":              {why: "the fields complete a default", p: "default: {database: DbPassword}, " + selectors},
+	"plain":                {why: "without defaults below there is nothing to get", p: "properties: {a: {type: string}}"},
+	"nested":               {why: "at every depth", p: "default: {}, properties: {q: {type: object, default: {}, " + selectors + "}}"},
+	"missing":              {why: "leaving it out leaves the defaults out", p: selectors, want: `spec.p gets no defaults when it is left out, and {"database":"DbPassword","service":"Password"} when it is {}`},
+	"drifted":              {why: "two places, two values", p: "default: {database: Old}, " + selectors, want: `spec.p is {"database":"Old","service":"Password"} when it is left out`},
+	"bare":                 {why: "who sets one field does not get the other", p: "default: {database: DbPassword, service: Password}, properties: {database: {type: string}, service: {type: string}}", want: `spec.p is {"database":"DbPassword","service":"Password"} when it is left out, and {} when it is {}`},
+	"map":                  {why: "a map has no fields", p: "default: {a: b}, additionalProperties: {type: string}"},
+	"required":             {why: "{} would not be valid", p: "required: [secret], properties: {secret: {type: string}, port: {type: integer, default: 443}}"},
+	"required and agreed":  {why: "the rest agrees", p: "default: {secret: s}, required: [secret], properties: {secret: {type: string}, port: {type: integer, default: 443}}"},
+	"required and drifted": {why: "the rest does not agree", p: "default: {secret: s, port: 1}, required: [secret], properties: {secret: {type: string}, port: {type: integer, default: 443}}", want: "list it as an exception"},
+	"more":                 {why: "a default below only for those who leave it out", p: "default: {extra: x}, properties: {extra: {type: string}, a: {type: string, default: b}}", want: "spec.p is"},
+	"halfway":              {why: "only the inner one lacks it", p: "default: {}, properties: {a: {type: string, default: b}, q: {type: object, " + selectors + "}}", want: "spec.p.q gets no defaults"},
+	"of a list":            {why: "elements are objects, too", p: "properties: {l: {type: array, items: {type: object, properties: {q: {type: object, " + selectors + "}}}}}", want: "spec.p.l[].q gets no defaults"},
+	"of a map":             {why: "and so are values", p: "properties: {m: {type: object, additionalProperties: {type: object, properties: {q: {type: object, " + selectors + "}}}}}", want: "spec.p.m{}.q gets no defaults"},
 }
 
 func TestDefaults(t *testing.T) {
@@ -131,7 +136,7 @@ func TestServer(t *testing.T) {
 		t.Parallel()
 		cfg := testenv.Start(t)
 		c, namespace := testenv.Client(t, cfg), testenv.Namespace(t, cfg)
-		for plural, name := range map[string]string{"ones": "empty", "twos": "literal", "threes": "partial", "fours": "missing", "fives": "drifted"} {
+		for plural, name := range map[string]string{"ones": "empty", "twos": "literal", "threes": "partial", "fours": "missing", "fives": "drifted", "sixes": "bare"} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				crd := kindWith(t, plural, cases[name].p)
@@ -158,15 +163,13 @@ func TestServer(t *testing.T) {
 					return got
 				}
 				all := map[string]any{"database": "DbPassword", "service": "Password"}
-				if diff := cmp.Diff(map[string]any{"database": "mine", "service": "Password"}, back("one", map[string]any{"database": "mine"})); diff != "" {
-					t.Errorf("with one field (-want +got):\n%s", diff)
-				}
-				complete, good := cmp.Equal(all, back("none", nil)), crdcheck.Defaults(crd) == nil
+				one := cmp.Equal(map[string]any{"database": "mine", "service": "Password"}, back("one", map[string]any{"database": "mine"}))
+				complete, good := one && cmp.Equal(all, back("none", nil)), crdcheck.Defaults(crd) == nil
 				if complete != good {
-					t.Errorf("the object that is left out is complete: %t; the check finds nothing: %t", complete, good)
+					t.Errorf("the object is complete, left out and with one field: %t; the check finds nothing: %t", complete, good)
 				}
-				if want := cases[name].want == ""; complete != want {
-					t.Errorf("the object that is left out is complete: %t, want %t", complete, want)
+				if want := cases[name].want == ""; complete != want || one == (name == "bare") {
+					t.Errorf("the object is complete, left out and with one field: %t, want %t; with one field: %t", complete, want, one)
 				}
 			})
 		}

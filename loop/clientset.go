@@ -17,6 +17,8 @@ type clientset struct {
 	made kubernetes.Interface
 	// reasons are those that were logged.
 	reasons map[string]bool
+	// full: another reason than those was given, and the log says so.
+	full bool
 }
 
 // mostReasons is how many reasons are remembered; an author who makes them up in each pass fills no memory.
@@ -32,7 +34,12 @@ func (c *clientset) get(log logr.Logger, why string) (kubernetes.Interface, erro
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.reasons[why] && len(c.reasons) < mostReasons {
+	switch {
+	case c.reasons[why] || c.full:
+	case len(c.reasons) >= mostReasons:
+		c.full = true
+		log.Info("a clientset is used for more reasons beside the client; further reasons are not logged", "logged", len(c.reasons))
+	default:
 		if c.reasons == nil {
 			c.reasons = map[string]bool{}
 		}

@@ -2,9 +2,12 @@ package loop
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -29,6 +32,16 @@ func TestClientset(t *testing.T) {
 		if set, err := c.get(logr.Discard(), "reads logs"); (err != nil) != fails || (set == nil) != fails {
 			t.Errorf("call %d: %v, %v", i+1, set, err)
 		}
+	}
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	for i := range 40 {
+		if _, err := c.get(log, fmt.Sprint("reason ", i/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := len(lines) - 1; last != mostReasons-1 || !strings.Contains(lines[last], "further reasons are not logged") {
+		t.Errorf("%d lines, want one for each reason and one that says that there are more:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	if made != 2 {
 		t.Errorf("made %d times, want twice", made)

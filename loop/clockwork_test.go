@@ -159,7 +159,7 @@ func (w *clockwork) wire() {
 	if err := probe.AddToScheme(c.scheme); err != nil {
 		w.t.Fatal(err)
 	}
-	c.name, c.gvk = "probe", probe.GroupVersion.WithKind("Probe")
+	c.name, c.gvk = or(c.options.Name, "probe"), probe.GroupVersion.WithKind("Probe")
 	c.client, c.live = store{w: w}, store{w: w}
 	c.events, c.log = &events.FakeRecorder{}, logr.Discard()
 	w.version = 1

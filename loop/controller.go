@@ -133,6 +133,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	registerMetrics()
+	c.startMetrics()
 	ctrl, err := controller.New(c.name, mgr, controller.Options{
 		Reconciler:              c,
 		MaxConcurrentReconciles: c.options.workers(),

@@ -29,8 +29,8 @@ func (p *pass[T]) setState(state, reason, message string) {
 type shown struct {
 	news    news
 	message string
-	// kind, state and reason are how the object is counted.
-	kind, state, reason string
+	// as is how the object is counted.
+	as standing
 }
 
 // news is the part of a status whose changes are reported: the state, Ready, the reason of the present,
@@ -58,36 +58,28 @@ func newsOf(state string, conditions []metav1.Condition) news {
 
 // forget no longer counts an object.
 func (s *shown) forget() {
-	if s.kind != "" {
-		objects.WithLabelValues(s.kind, s.state, s.reason).Dec()
+	if s.as.kind != "" {
+		population.add(s.as, -1)
 	}
 	*s = shown{}
-}
-
-// count counts an object.
-func (s *shown) count() { objects.WithLabelValues(s.kind, s.state, s.reason).Inc() }
-
-// counted reports whether two are counted in the same way.
-func (s *shown) counted(as shown) bool {
-	return s.kind == as.kind && s.state == as.state && s.reason == as.reason
 }
 
 // remember keeps what r says and returns what the object said before: by this process or, if it has
 // not reported yet, by the status that another one left. least is true if the API server takes no
 // more than the least of the status.
 func (o *object[T]) remember(r conditions.Report, observed *api.Status, least bool) shown {
-	now := shown{news: newsOf(r.State, r.Conditions), message: r.Message, kind: o.c.gvk.Kind, state: r.State, reason: or(r.Known, r.Reason)}
+	now := shown{news: newsOf(r.State, r.Conditions), message: r.Message, as: countedAs(o.c.gvk.Kind, r)}
 	var before shown
 	o.c.memory.with(o.key, func(k *remembered) {
 		before = k.shown
 		o.c.reported(k, r)
-		if !before.counted(now) {
+		if before.as != now.as {
 			k.shown.forget()
-			now.count()
+			population.add(now.as, 1)
 		}
 		k.shown, k.unwritable = now, k.unwritable && least
 	})
-	if before.kind == "" {
+	if before.as.kind == "" {
 		return shown{news: newsOf(observed.State, observed.Conditions), message: observed.Message}
 	}
 	return before

@@ -26,6 +26,8 @@ const (
 type measured struct {
 	// queued is when the first event since the last pass came; zero if none did.
 	queued time.Time
+	// limited is until when the rate limit put off the pass. That is no time in the queue.
+	limited time.Time
 	// generation is the newest that a pass saw, and wanted is since when it is to become Ready; zero if it is, or was.
 	generation int64
 	wanted     time.Time
@@ -57,6 +59,9 @@ func (l *ladder) cause(now time.Time) string {
 // begun measures the start of a pass over obj. The caller holds the lock of the memory.
 func (c *Controller[T]) begun(r *remembered, obj client.Object, now time.Time) {
 	cause := r.ladder.cause(now)
+	if cause == causeTime && r.unwritten > 0 { // the result of the last one could not be written
+		cause = causeRetry
+	}
 	causes.WithLabelValues(c.name, c.gvk.Kind, cause).Inc()
 	if cause == causeRetry {
 		retries.WithLabelValues(c.name, c.gvk.Kind).Inc()
@@ -64,7 +69,11 @@ func (c *Controller[T]) begun(r *remembered, obj client.Object, now time.Time) {
 	since := now
 	if !r.measured.queued.IsZero() {
 		since, r.measured.queued = r.measured.queued, time.Time{}
-		queueSeconds.WithLabelValues(c.name, c.gvk.Kind).Observe(now.Sub(since).Seconds())
+		ready := since
+		if r.measured.limited.After(ready) {
+			ready = r.measured.limited
+		}
+		queueSeconds.WithLabelValues(c.name, c.gvk.Kind).Observe(max(now.Sub(ready), 0).Seconds())
 	}
 	if generation := obj.GetGeneration(); generation != r.measured.generation {
 		r.measured.generation, r.measured.wanted = generation, since

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/metric"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -146,7 +147,7 @@ func (o *object[T]) wrote(verb, subresource string, fields []string, version str
 	e := trace.Write{Verb: verb, Subresource: subresource, Fields: fields, ResourceVersion: version}
 	result := "ok"
 	if err != nil {
-		e.Err, e.ResourceVersion, result = plain.Error(err), "", string(apierrors.ReasonForError(err))
+		e.Err, e.ResourceVersion, result = plain.Error(err), "", metric.Reason(err)
 	} else {
 		o.c.memory.wrote(o.base, version)
 	}

@@ -188,7 +188,7 @@ func (p *pass[T]) into(ctx context.Context) context.Context {
 	}
 	const open = "Open of the spans"
 	inSpan, err := guard.Call(code, open, func() (context.Context, error) {
-		o := trace.Object{Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
+		o := trace.Object{APIVersion: p.c.gvk.GroupVersion().String(), Kind: p.c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(p.base.GetUID())}
 		inside, end := p.c.spans.Open(ctx, p.c.name, o, p.start)
 		p.endSpan = end
 		return inside, nil

@@ -126,8 +126,8 @@ func (c *Controller[T]) resume(obj T, q queue) bool {
 	s, _ := reporting(obj)
 	c.memory.with(key, func(r *remembered) {
 		r.meet(obj.GetUID())
-		r.shown = shown{news: newsOf(s.State, s.Conditions), message: s.Message, kind: c.gvk.Kind, state: s.State, reason: reasonSucceeded}
-		r.shown.count()
+		r.shown = shown{news: newsOf(s.State, s.Conditions), message: s.Message, as: countedAs(c.gvk.Kind, conditions.Report{State: s.State, Known: reasonSucceeded})}
+		population.add(r.shown.as, 1)
 	})
 	within := c.options.maxInterval(key)
 	if next := s.LastPass.Next; next != nil && (within == 0 || next.Duration < within) {

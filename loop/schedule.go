@@ -42,7 +42,12 @@ func (c *Controller[T]) limited(key types.NamespacedName) time.Duration {
 		return 0
 	}
 	var wait time.Duration
-	c.memory.with(key, func(r *remembered) { wait = r.window.wait(time.Now(), c.options.RateLimit) })
+	c.memory.with(key, func(r *remembered) {
+		now := time.Now()
+		if wait = r.window.wait(now, c.options.RateLimit); wait > 0 {
+			r.measured.limited = now.Add(wait)
+		}
+	})
 	if wait > 0 {
 		limited.WithLabelValues(c.name, c.gvk.Kind).Inc()
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/conditions"
 	"github.com/trimtab-dev/trimtab/internal/poll"
@@ -158,48 +157,31 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// counted is the sum of trimtab_objects of a state.
-func counted(t *testing.T, state string) float64 {
-	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum float64
-	for _, f := range families {
-		if f.GetName() != "trimtab_objects" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			for _, label := range m.GetLabel() {
-				if label.GetName() == "state" && label.GetValue() == state {
-					sum += m.GetGauge().GetValue()
-				}
-			}
-		}
-	}
-	return sum
-}
-
 // TestObjectsAreCounted by what their status says, and no longer when they are gone.
 func TestObjectsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := reporter(map[int]conditions.Report{0: report("CountedA", "False", "A", "a"), 1: report("CountedB", "True", "B", "b")})
+	known := func(state, status, word string) conditions.Report {
+		r := report(state, status, "OfTheAuthor", "a")
+		r.Known = word
+		return r
+	}
+	a := reporter(map[int]conditions.Report{0: known("Verifying", "False", "CountedA"), 1: known("of/shop", "True", "CountedB")})
 	w := newControllerTest(t, a, options{})
 	w.create("a")
-	expect := func(why, state string, want float64) {
+	expect := func(why, state, reason string, want float64) {
 		t.Helper()
-		if !poll.Until(func() bool { return counted(t, state) == want }) {
-			t.Errorf("%s: %v objects are %s, want %v", why, counted(t, state), state, want)
+		count := func() float64 { return measured(t, "trimtab_objects", "state", state, "reason", reason) }
+		if !poll.Until(func() bool { return count() == want }) {
+			t.Errorf("%s: %v objects are %s for the reason %s, want %v", why, count(), state, reason, want)
 		}
 	}
-	expect("after the first pass", "CountedA", 1)
+	expect("after the first pass", "Verifying", "CountedA", 1)
 	w.resize(1)
-	expect("after the second", "CountedB", 1)
-	expect("after the second", "CountedA", 0)
+	expect("the author's own state is none of trimtab's", "Other", "CountedB", 1)
+	expect("after the second", "Verifying", "CountedA", 0)
 	w.delete()
 	w.gone()
-	expect("after it went", "CountedB", 0)
+	expect("after it went", "Other", "CountedB", 0)
 }
 
 // answering answers requests that match instead of the API server.

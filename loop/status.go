@@ -263,7 +263,7 @@ func (s *status[T]) replace(ctx context.Context, refused error) error {
 // sendLeast writes state, message and Ready where the API server refuses the whole status,
 // and says so. What cannot be read is worth less than the reason why.
 func (s *status[T]) sendLeast(ctx context.Context, base T, refused error) error {
-	s.complain(refused, "StatusRefused")
+	s.complain(refused, statusRefused)
 	s.least = true
 	s.budget++
 	full, _ := reporting(s.desired)
@@ -291,6 +291,13 @@ func (s *status[T]) sendLeast(ctx context.Context, base T, refused error) error 
 	return s.send(ctx, base, data)
 }
 
+// Reasons why a status cannot be written.
+const (
+	statusRefused   = "StatusRefused"
+	statusForbidden = "StatusForbidden"
+	statusNotServed = "StatusNotServed"
+)
+
 // longestState is how much of a state is kept where the status was refused.
 const longestState = 64
 
@@ -299,7 +306,7 @@ const longestState = 64
 // users without an explanation for ever.
 func (s *status[T]) failed(ctx context.Context, err error) error {
 	if apierrors.IsForbidden(err) { // only an event can say so
-		s.complain(err, "StatusForbidden")
+		s.complain(err, statusForbidden)
 	}
 	if !apierrors.IsNotFound(err) {
 		return writeStatusError(err)
@@ -314,7 +321,7 @@ func (s *status[T]) failed(ctx context.Context, err error) error {
 	kind := s.c.gvk.Kind
 	err = fmt.Errorf("the status of %s %s cannot be written though the object exists; add the status subresource to the CRD of %s "+
 		"(spec.versions[].subresources: {status: {}})", kind, s.key, kind)
-	s.complain(err, "StatusNotServed")
+	s.complain(err, statusNotServed)
 	return err
 }
 

@@ -13,6 +13,8 @@ type Object struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	UID       string `json:"uid,omitempty"`
+	// APIVersion is that of the kind. It is for spans; records do not have it.
+	APIVersion string `json:"-"`
 }
 
 // String returns the object in the form "Stream default/orders".

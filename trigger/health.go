@@ -53,6 +53,7 @@ func attachHealth[T client.Object](target Target[T], name string, tolerated int,
 	h := &health{controller: target.Controller, source: cmp.Or(name, target.Name), tolerated: tolerated, err: at}
 	h.log = target.Log.WithValues("source", h.source)
 	h.gauge(at == nil)
+	failures.WithLabelValues(h.controller, h.source) // begins at zero
 	if at != nil {
 		h.failed = tolerated + 1
 	}

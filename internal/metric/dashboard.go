@@ -36,7 +36,7 @@ func panels() []panel {
 			{ReadySeconds.quantile("0.5", window, "controller"), controller + " p50"}, {ReadySeconds.quantile("0.99", window, "controller"), controller + " p99"},
 		}},
 		{"Objects by state", "", "short", []query{{Objects.sum("", "kind", "state"), "{{kind}} {{state}}"}}},
-		{"Objects that failed, by reason", "", "short", []query{{Objects.sum(`state=~"Failed|Error"`, "kind", "reason"), "{{kind}} {{reason}}"}}},
+		{"Objects that failed, by reason", "", "short", []query{{Objects.sum(`failed="true"`, "kind", "reason"), "{{kind}} {{reason}}"}}},
 		{"Writes to own objects", "", "ops", []query{{Writes.rate(window, "controller", "target", "result"), controller + " {{target}} {{result}}"}}},
 		{"Passes that wrote nothing", "As a share of all passes.", "percentunit", []query{{Idle.rate(window, "controller") + " / " + Passes.rate(window, "controller"), controller}}},
 		{"Lag of the cache", "Passes put off, and reads past the cache.", "ops", []query{
@@ -111,7 +111,7 @@ func alerts() []alert {
 			"More than half of the passes of {{ $labels.controller }} fail.", "Read the reason in the condition Ready of the objects, or in the log.",
 		},
 		{
-			"TrimtabObjectsFailed", Objects.sum(`state=~"Failed|Error"`, "kind", "reason") + " > 0", "30m", "warning",
+			"TrimtabObjectsFailed", Objects.sum(`failed="true"`, "kind", "reason") + " > 0", "30m", "warning",
 			"Objects of kind {{ $labels.kind }} have been failed for half an hour: {{ $labels.reason }}.", "List the objects with kubectl; their message says what to do.",
 		},
 		{
@@ -127,8 +127,12 @@ func alerts() []alert {
 			"The API server does not take the status of objects of {{ $labels.controller }}: {{ $labels.reason }}.", "Compare the CRD and the role with those that the operator prints.",
 		},
 		{
-			"TrimtabVanished", Vanished.growth("1h", "controller", "reason") + " > 0", "0m", "warning",
+			"TrimtabVanished", Vanished.growthOf(`reason!="CleanedUp"`, "1h", "controller", "reason") + " > 0", "0m", "warning",
 			"Objects of {{ $labels.controller }} went past their finalizer: {{ $labels.reason }}.", "Read the events of the namespace; something may have to be cleaned up by hand.",
+		},
+		{
+			"TrimtabSourceDown", SourceUp.sum("", "controller", "source") + " == 0", "10m", "warning",
+			"The source {{ $labels.source }} of {{ $labels.controller }} does not work.", "Read in the log why it fails; until it works, objects are reconciled by time alone.",
 		},
 		{
 			"TrimtabBudgetExceeded", OverBudget.growth("1h", "controller") + " > 0", "0m", "info",

@@ -1,7 +1,8 @@
 // Package metric is the registry of trimtab's metrics: every collector, the dashboard, the alerts and the table in
 // docs/metrics.md are made from it.
 //
-// Labels are closed sets: controllers, kinds and words of trimtab, never an object's name or namespace.
+// Labels are closed sets: controllers, kinds, words of trimtab and names that the operator's author gives to sources, never an
+// object's name or namespace.
 package metric
 
 import (

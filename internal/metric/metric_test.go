@@ -55,7 +55,7 @@ var (
 	word     = regexp.MustCompile(`[a-z_][a-z0-9_]*`)
 	named    = regexp.MustCompile(`trimtab_[a-z_]+`)
 	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
-	selector = regexp.MustCompile(`\{([a-z_]+)=`)
+	selector = regexp.MustCompile(`\{([a-z_]+)!?=`)
 )
 
 // unknown returns what an expression names that does not exist, and the metrics that it names.
@@ -119,7 +119,7 @@ func TestExpressions(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		"sum (rate(trimtab_steps_total[5m]))", "sum by (object) (rate(trimtab_passes_total[5m]))", "sum (rate(trimtab_objects[5m]))",
-		`sum (trimtab_objects{name="a"})`, "rate(trimtab_pass_duration_seconds[5m])", "up",
+		`sum (trimtab_objects{name="a"})`, `sum (trimtab_objects{name!="a"})`, "rate(trimtab_pass_duration_seconds[5m])", "up",
 	} {
 		if problems, _ := unknown(wrong); len(problems) == 0 {
 			t.Errorf("nothing is wrong with %s", wrong)
@@ -130,7 +130,7 @@ func TestExpressions(t *testing.T) {
 // TestTable: no metric is made anywhere else, names follow the conventions, and labels are closed sets.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	closed := []string{"controller", "kind", "operator", "outcome", "cause", "target", "result", "reason", "state", "status", "operation", "op", "class"}
+	closed := []string{"controller", "kind", "operator", "outcome", "cause", "target", "result", "reason", "state", "failed", "source", "status", "operation", "op", "class"}
 	seen := map[string]bool{}
 	for _, m := range metric.All() {
 		if seen[m.Name] || m.Help == "" || strings.HasSuffix(m.Name, "_total") != (m.Type == metric.Counter) || strings.HasSuffix(m.Name, "_seconds") != (m.Type == metric.Histogram) {

@@ -15,13 +15,13 @@ var (
 
 	Failures = Metric{Name: "trimtab_failures_total", Type: Counter, Labels: []string{"controller", "kind"}, Help: "Passes that ended with an error."}
 
-	Retries = Metric{Name: "trimtab_retries_total", Type: Counter, Labels: []string{"controller", "kind"}, Help: "Passes that were retries."}
+	Retries = Metric{Name: "trimtab_retries_total", Type: Counter, Labels: []string{"controller", "kind"}, Help: "Passes that were retries, of failures or of writes of the result."}
 
 	Idle = Metric{Name: "trimtab_noop_passes_total", Type: Counter, Labels: []string{"controller", "kind"}, Help: "Passes that succeeded and wrote nothing to their object."}
 
 	PassSeconds = Metric{Name: "trimtab_pass_duration_seconds", Type: Histogram, Buckets: short, Labels: []string{"controller", "kind"}, Help: "How long passes took."}
 
-	QueueSeconds = Metric{Name: "trimtab_queue_duration_seconds", Type: Histogram, Buckets: short, Labels: []string{"controller", "kind"}, Help: "How long objects waited from an event to the pass for it."}
+	QueueSeconds = Metric{Name: "trimtab_queue_duration_seconds", Type: Histogram, Buckets: short, Labels: []string{"controller", "kind"}, Help: "How long objects waited from an event, or from the end of a rate limit, to the pass for it."}
 
 	ReadySeconds = Metric{Name: "trimtab_time_to_ready_seconds", Type: Histogram, Buckets: long, Labels: []string{"controller", "kind"}, Help: "How long it took from the event about a new generation of an object until Ready was True."}
 
@@ -41,7 +41,7 @@ var (
 
 	Unwritable = Metric{Name: "trimtab_status_unwritable_total", Type: Counter, Labels: []string{"controller", "kind", "reason"}, Help: "Statuses that the API server does not take."}
 
-	Objects = Metric{Name: "trimtab_objects", Type: Gauge, Labels: []string{"kind", "state", "reason"}, Help: "Objects by what their status says."}
+	Objects = Metric{Name: "trimtab_objects", Type: Gauge, Labels: []string{"kind", "state", "failed", "reason"}, Help: "Objects by what their status says: state and reason in words of trimtab, otherwise Other, and whether something failed or somebody has to act."}
 )
 
 // The metrics of sources. Authors name them.

@@ -5,6 +5,7 @@
 package spans
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,13 +26,18 @@ func New(provider oteltrace.TracerProvider) trace.Spans {
 	return tracer{provider.Tracer("github.com/trimtab-dev/trimtab/trace/spans")}
 }
 
+// noNamespace is the word of package logs for it.
+const noNamespace = "no namespace"
+
 type tracer struct{ tracer oteltrace.Tracer }
 
 // Open implements [trace.Spans].
 func (t tracer) Open(ctx context.Context, controller string, o trace.Object, s trace.Start) (context.Context, func(trace.End)) {
+	namespace := cmp.Or(o.Namespace, noNamespace)
 	ctx, span := t.tracer.Start(ctx, "reconcile "+o.Kind, oteltrace.WithAttributes(
 		attribute.String("controller", controller),
-		attribute.String("resource.kind", o.Kind), attribute.String("resource.namespace", o.Namespace),
+		attribute.String("resource.apiVersion", o.APIVersion),
+		attribute.String("resource.kind", o.Kind), attribute.String("resource.namespace", namespace),
 		attribute.String("resource.name", o.Name), attribute.String("resource.uid", o.UID),
 		attribute.Int64("resource.generation", s.Generation), attribute.String("resource.resourceVersion", s.ResourceVersion),
 		attribute.Int("attempt", s.Attempt), attribute.Bool("deleting", s.Deleting),

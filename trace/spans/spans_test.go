@@ -23,8 +23,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/logs"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
+	"github.com/trimtab-dev/trimtab/trace"
 	"github.com/trimtab-dev/trimtab/trace/spans"
 )
 
@@ -133,12 +135,23 @@ func TestSpans(t *testing.T) {
 			t.Fatalf("spans %q and %q, and the first is not the child of the second", own.name, pass.name)
 		}
 		values := map[attribute.Key]string{
-			"controller": "traced", "resource.kind": "Probe", "resource.namespace": namespace, "resource.name": "a", "resource.uid": string(obj.UID),
+			"controller": "traced", "resource.apiVersion": probe.GroupVersion.String(), "resource.kind": "Probe", "resource.namespace": namespace, "resource.name": "a", "resource.uid": string(obj.UID),
 			"resource.generation": "1", "resource.resourceVersion": pass.values["resource.resourceVersion"],
 			"attempt": []string{"0", "1"}[attempt], "deleting": "false", "outcome": want.outcome,
 		}
 		if diff := cmp.Diff(values, pass.values); diff != "" || pass.status != want.status {
 			t.Errorf("status %q, want %q; attributes (-want +got):\n%s", pass.status, want.status, diff)
 		}
+	}
+}
+
+// TestClusterScoped: a span has the same word as logs for an object without a namespace.
+func TestClusterScoped(t *testing.T) {
+	t.Parallel()
+	r := &recorder{ended: make(chan *span, 1)}
+	_, end := spans.New(r).Open(t.Context(), "c", trace.Object{Kind: "Node", Name: "a"}, trace.Start{})
+	end(trace.End{})
+	if got := (<-r.ended).values["resource.namespace"]; got != logs.NoNamespace {
+		t.Errorf("namespace %q, want %q", got, logs.NoNamespace)
 	}
 }
