@@ -126,7 +126,7 @@ func TestLists(t *testing.T) {
 	}}})
 	w.do(w.admin.Create(t.Context(), w.child("stranger")))
 	w.ready(w.create("a", 1))
-	t.Run("003-07 a list by label inside a pass works from the cache", func(t *testing.T) {
+	t.Run("a list by label inside a pass works from the cache", func(t *testing.T) {
 		for len(found) > 0 {
 			<-found
 			<-requests
