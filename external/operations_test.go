@@ -296,7 +296,9 @@ func assignedByOperation(t *testing.T) {
 	w.start()
 	w.endNext("op-2", "")
 	got := w.ready()
-	if live := w.cloud.live(); len(live) != 1 || got.Status.External.ID != live[0] || w.cloud.count(http.MethodPost) != 3 {
+	// A process that starts may have an old copy of the object, without the operation, and then repeats a create with its
+	// token, which begins no other operation: the deletion is op-3.
+	if live := w.cloud.live(); len(live) != 1 || got.Status.External.ID != live[0] || w.cloud.count(http.MethodPost) < 3 {
 		t.Errorf("things %v, the object has %+v; calls %v", live, got.Status.External, w.cloud.calls(false))
 	}
 	w.delete()
