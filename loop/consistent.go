@@ -33,20 +33,15 @@ type consistent struct {
 	waited time.Duration
 }
 
-// consistent is the client of a pass over key.
-func (c *Controller[T]) consistent(key types.NamespacedName) consistent {
-	return consistent{
+// consistent is the client of a pass over key. It is nil without a cache, where there is nothing to add.
+func (c *Controller[T]) consistent(key types.NamespacedName) *consistent {
+	if c.views == nil {
+		return nil
+	}
+	return &consistent{
 		Client: c.client, live: c.live, views: c.views, notes: c.memory, name: c.name,
 		self: target{kind: c.gvk.GroupKind(), key: key},
 	}
-}
-
-// author returns the client as the author has it. Without a cache there is nothing to add.
-func (k *consistent) author() client.Client {
-	if k.views == nil {
-		return k.Client
-	}
-	return k
 }
 
 // view notes what the cache holds in any case: the controller's own kind, and what its sources watch.
@@ -91,7 +86,7 @@ func (k *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	t := target{kind: gvk.GroupKind(), key: key}
 	known := k.notes.known(k.self.key, t, t == k.self)
 	if known.live {
-		return k.getLive(ctx, key, obj, opts...)
+		return k.getLive(ctx, t, obj, opts...)
 	}
 	err = k.Client.Get(ctx, key, obj, opts...)
 	if client.IgnoreNotFound(err) != nil || !k.views.read(ctx, k.Client, key, obj, gvk) {
@@ -108,16 +103,23 @@ func (k *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	case !known.hidden && (err == nil || !k.views.reached(ctx, idOf(obj, gvk), known.write)) && known.write.copyInto(obj, gvk):
 		return nil
 	}
-	if err = k.getLive(ctx, key, obj, opts...); apierrors.IsNotFound(err) { // others deleted it
+	if err = k.getLive(ctx, t, obj, opts...); apierrors.IsNotFound(err) { // others deleted it
 		k.notes.shown(k.self.key, t)
 	}
 	return err
 }
 
-func (k *consistent) getLive(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+// getLive reads an object past the cache. Whoever may list and watch a kind need not have the permission to get its objects;
+// without it, the cache has the last word.
+func (k *consistent) getLive(ctx context.Context, t target, obj client.Object, opts ...client.GetOption) error {
 	liveReads.WithLabelValues(k.name, k.self.kind.Kind).Inc()
 	empty(obj)
-	return k.live.Get(ctx, key, obj, opts...)
+	err := k.live.Get(ctx, t.key, obj, opts...)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	k.notes.shown(k.self.key, t)
+	return k.Client.Get(ctx, t.key, obj, opts...)
 }
 
 // List implements [client.Reader].

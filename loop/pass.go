@@ -109,7 +109,7 @@ type pass[T client.Object] struct {
 
 	run    Run[T]
 	info   RetryInfo
-	client consistent
+	client *consistent
 	// vanished is set if the object is gone: there is nothing to write to.
 	vanished *vanished
 	started  time.Time

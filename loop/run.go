@@ -22,9 +22,14 @@ type Run[T client.Object] struct {
 // Client returns a client that reads from the cache and writes to the API server. A read never returns anything older
 // than what was written through it for this object: where the cache lags, Get returns the answer to the write or reads live, and
 // List waits for up to 100 ms and then reads live. The next pass begins when the cache shows what was written, or after
-// 5 s; then the kinds that lag are read live in it. This does not hold for what others wrote, nor for writes before a restart.
+// 5 s; then the kinds that lag are read live in it, for which the operator needs the permission to get them. This does not hold for what others wrote, nor for writes before a restart.
 // A list by an index of the cache cannot be read live: its error is [Outdated], return it in [Fail].
-func (r *Run[T]) Client() client.Client { return r.pass.client.author() }
+func (r *Run[T]) Client() client.Client {
+	if r.pass.client != nil {
+		return r.pass.client
+	}
+	return r.pass.c.client
+}
 
 // Live returns a reader that bypasses the cache. Each read is a request to the API server. It is for the
 // rare case in which acting on a stale copy would do harm.

@@ -18,13 +18,13 @@ func writeMutants() []mutant {
 		},
 		{
 			what: "an unchanged status is written again",
-			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if write.same(p.base) && (write.common || !p.c.memory.touched(p.base)) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
 			mutated: "", scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
 			what: "an event is recorded in every pass",
-			file: "loop/commit.go", old: "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
-			mutated:  "	if write.same(p.base) && !p.c.memory.touched(p.base) {\n		p.remember(r, observed, false)\n		p.event(\"Normal\", \"Reconciled\", \"observed again\")\n		return nil\n	}\n",
+			file: "loop/commit.go", old: "	if write.same(p.base) && (write.common || !p.c.memory.touched(p.base)) {\n		p.remember(r, observed, false)\n		return nil\n	}\n",
+			mutated:  "	if write.same(p.base) && (write.common || !p.c.memory.touched(p.base)) {\n		p.remember(r, observed, false)\n		p.event(\"Normal\", \"Reconciled\", \"observed again\")\n		return nil\n	}\n",
 			scenario: "nats-bucket", invariants: []string{"I5"},
 		},
 		{
@@ -71,8 +71,8 @@ func retryMutants() []mutant {
 		},
 		{
 			what: "a failed status write is swallowed",
-			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.retry)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
-			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.retry))\n",
+			file: "loop/pass.go", old: "	if err := p.commit(ctx, verdictOf(o, next.never, p.info)); err != nil {\n		return p.commitFailed(err, next)\n	}\n",
+			mutated:  "	_ = p.commit(ctx, verdictOf(o, next.never, p.info))\n",
 			scenario: "nats-bucket", invariants: []string{"I1"}, token: "failed@8+until@1",
 		},
 		{

@@ -77,7 +77,7 @@ func keeperController(env *fault.Env) operator.Controller {
 		},
 		Needs: []loop.Need{{
 			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-			Verbs:            []string{"list", "watch", "create", "patch", "delete"},
+			Verbs:            []string{"get", "list", "watch", "create", "patch", "delete"},
 		}},
 	})
 }
