@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,8 @@ import (
 type stuck struct {
 	*successor
 
-	shown client.Client
+	// shown is what the cache shows. A timer may change it during a pass.
+	shown atomic.Pointer[client.WithWatch]
 	// lists and gets are reads of ConfigMaps past the cache.
 	lists, gets int
 	// passes are those over the Probe a in which the author was called.
@@ -45,12 +47,12 @@ func newStuck(t *testing.T, author func(ctx context.Context, r *Run[*probe.Probe
 	s.c.client = interceptor.NewClient(s.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, is := obj.(*corev1.ConfigMap); is {
-				return s.shown.Get(ctx, key, obj)
+				return (*s.shown.Load()).Get(ctx, key, obj)
 			}
 			return c.Get(ctx, key, obj, opts...)
 		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return s.shown.List(ctx, list, opts...)
+			return (*s.shown.Load()).List(ctx, list, opts...)
 		},
 	})
 	s.c.live = interceptor.NewClient(s.server, interceptor.Funcs{
@@ -75,7 +77,7 @@ func (s *stuck) catchUp() {
 	if err := s.server.List(s.t.Context(), all); err != nil {
 		s.t.Fatal(err)
 	}
-	s.shown = fake.NewClientBuilder().WithScheme(s.server.Scheme()).WithLists(all).Build()
+	s.shown.Store(new(fake.NewClientBuilder().WithScheme(s.server.Scheme()).WithLists(all).Build()))
 }
 
 // watch has the cache hold ConfigMaps before the first pass.
