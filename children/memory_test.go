@@ -110,8 +110,8 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// TestClaims: all owners that wait for the end of an object are told, however it ends, and nothing is kept for those that
-// do not wait any more.
+// TestClaims: every owner that waits until an object is gone is woken, and nothing is remembered of owners that no longer
+// wait.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	r, other := apply.Ref{}, apply.Ref{NamespacedName: types.NamespacedName{Name: "other"}}

@@ -24,7 +24,7 @@ const (
 	Error Severity = iota
 	// Warning means that something failed and is tried again.
 	Warning
-	// Info means that work is in progress, or that it waits for something that was asked for.
+	// Info means that work is in progress, or that it waits for something that it requested.
 	Info
 )
 

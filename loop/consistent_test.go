@@ -162,7 +162,7 @@ func writesOf(namespace string) []struct {
 		{"delete", func(ctx context.Context, c client.Client) (string, error) {
 			return "", c.Delete(ctx, child(namespace))
 		}},
-		{"create anew", func(ctx context.Context, c client.Client) (string, error) {
+		{"create again", func(ctx context.Context, c client.Client) (string, error) {
 			obj := child(namespace)
 			obj.Labels = map[string]string{"trimtab.dev/test": "child"}
 			err := c.Create(ctx, obj)
