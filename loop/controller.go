@@ -58,8 +58,8 @@ type Controller[T client.Object] struct {
 	// lastPassMissing: the CRD has no status.lastPass.
 	lastPassMissing atomic.Bool
 	// onEnd are called when a pass ends that called the author's code, and when the object is gone.
-	onEnd           []func(types.NamespacedName)
-	observes        bool // the loop sets status.observedGeneration of a kind without the common status
+	onEnd    []func(types.NamespacedName)
+	observes bool // the loop sets status.observedGeneration of a kind without the common status
 	// sharers replaces [Run.Sharing] where there is no cache.
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
