@@ -381,3 +381,89 @@ func TestTracker(t *testing.T) {
 		}
 	})
 }
+
+// TestTrackerOfSecrets: nothing but metadata of Secrets is watched; their contents are read when they are asked for.
+func TestTrackerOfSecrets(t *testing.T) {
+	t.Parallel()
+	tracker := &trigger.Tracker[*probe.Probe]{}
+	read := make(chan string, 100)
+	a := newAuthor(func(ctx context.Context, r *run) loop.Outcome {
+		var s corev1.Secret
+		if err := tracker.Get(ctx, r.Obj, types.NamespacedName{Namespace: r.Obj.Namespace, Name: "key"}, &s); client.IgnoreNotFound(err) != nil {
+			return loop.Fail(err)
+		}
+		read <- string(s.Data["key"])
+		return loop.Done()
+	})
+	w, open, _ := switching(t, a, tracker, nil)
+	open.await(t, "secrets", 1)
+	if got := <-read; got != "" {
+		t.Errorf("before there is a Secret: %q", got)
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "key"}, Data: map[string][]byte{"key": []byte("first")}}
+	if err := w.admin.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != "first" {
+		t.Errorf("it appeared: %q", got)
+	}
+	s.Data["key"] = []byte("second")
+	if err := w.admin.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != "second" {
+		t.Errorf("it changed: %q", got)
+	}
+	gets := w.requests.Select(func(r testenv.Request) bool { return r.Resource == "secrets" && r.Verb == "get" })
+	if len(gets) < 3 {
+		t.Errorf("%d reads of the Secret past the cache, want one in each pass", len(gets))
+	}
+}
+
+// TestTrackerOfMany: workers track at the same time, each object is woken by its own, and after a restart again.
+func TestTrackerOfMany(t *testing.T) {
+	t.Parallel()
+	const many = 20
+	tracker := &trigger.Tracker[*probe.Probe]{}
+	reconcile := func(tracker *trigger.Tracker[*probe.Probe]) func(context.Context, *run) loop.Outcome {
+		return func(ctx context.Context, r *run) loop.Outcome {
+			var m corev1.ConfigMap
+			key := client.ObjectKeyFromObject(r.Obj)
+			if err := tracker.Get(ctx, r.Obj, key, &m); client.IgnoreNotFound(err) != nil {
+				return loop.Fail(err)
+			}
+			return loop.Done()
+		}
+	}
+	a := newAuthor(reconcile(tracker))
+	w, open, _ := switching(t, a, tracker, nil)
+	for n := range many {
+		w.create(fmt.Sprint("p", n))
+	}
+	for n := range many {
+		w.await(fmt.Sprint("p", n), "to be Ready", ready)
+	}
+	open.await(t, "configmaps", 1)
+	w.drain(a)
+	for n := range many {
+		w.settings(fmt.Sprint("p", n), "", "red")
+	}
+	woken := map[string]bool{}
+	for len(woken) < many {
+		woken[w.next(a).Name] = true
+	}
+	w.stop()
+	again := &trigger.Tracker[*probe.Probe]{}
+	b := newAuthor(reconcile(again))
+	w.start(b, options{Sources: []trigger.Source[*probe.Probe]{again}})
+	for seen := map[string]bool{}; len(seen) < many+1; {
+		seen[w.next(b).Name] = true
+	}
+	w.drain(b)
+	if err := w.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "p7"}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.next(b); c.Name != "p7" {
+		t.Errorf("woken after the restart: %s, want p7", c.Name)
+	}
+}

@@ -124,7 +124,7 @@ func (d *Dynamic[T]) start(ctx context.Context, q queue) error {
 	d.ctx, d.queue = ctx, q
 	d.pool.Start(ctx)
 	for _, a := range d.added {
-		d.run(a)
+		d.run(a) //nolint:contextcheck // it runs until the controller ends
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ const wayOfDynamic = "Kinds of the trigger.Dynamic"
 func (d *Dynamic[T]) run(a *added[T]) {
 	ctx, stop := context.WithCancel(d.ctx)
 	a.stop = stop
-	go func() { //nolint:gosec // it ends with the source
+	go func() {
 		defer stop()
 		var life *kindcache.Life
 		slept := false
@@ -244,7 +244,7 @@ func (d *Dynamic[T]) note(a *added[T], s kindcache.Status) {
 // wake has a source watch its kind while that lives.
 func (d *Dynamic[T]) wake(ctx context.Context, a *added[T], life *kindcache.Life) {
 	ctx, end := context.WithCancel(ctx)
-	context.AfterFunc(life.Context, end)
+	context.AfterFunc(life.Context, end) //nolint:contextcheck // either may end first
 	target := d.target
 	target.Name, target.Log = d.Name+"-"+a.name, a.health.log
 	target.Event, target.other = a.gate.event(d.target.Event), kindcache.While(ctx, life.Cache)

@@ -116,7 +116,7 @@ func (k Kind[T, K]) fixed() string {
 }
 
 // watching implements switchable.
-func (k Kind[T, K]) watching(target Target[T]) (source.SyncingSource, error) {
+func (k Kind[T, K]) watching(target Target[T]) (source.SyncingSource, error) { //nolint:unparam // that of Owned can fail
 	a := attachedKind[T, K]{k, target}
 	cache := target.cache()
 	if k.InCluster != nil {

@@ -110,7 +110,7 @@ func (r Reference[T]) fixed() string {
 }
 
 // watching implements switchable. It has no index, because that cannot be taken out of the cache again.
-func (r Reference[T]) watching(target Target[T]) (source.SyncingSource, error) {
+func (r Reference[T]) watching(target Target[T]) (source.SyncingSource, error) { //nolint:unparam // that of Owned can fail
 	return (&attachedReference[T]{Reference: r, target: target, objects: target.objects()}).watching(), nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -167,7 +166,7 @@ func (t *Tracker[T]) lease(by, key types.NamespacedName, into client.Object) (re
 		}
 		k = &tracked{held: held, readers: map[types.NamespacedName]map[types.NamespacedName]*lease{}}
 		t.kinds[id] = k
-		go t.follow(t.ctx, k) //nolint:contextcheck // a watch outlives the pass that asks for it
+		go t.follow(t.ctx, k)
 	}
 	if k.idle != nil {
 		k.idle.Stop()
@@ -292,7 +291,7 @@ func (t *Tracker[T]) report() {
 	problems := map[string]error{}
 	for id, k := range t.kinds {
 		if k.problem != nil && !errors.Is(k.problem, errNotSynced) { // a read waits for those
-			problems[id.GroupVersionKind.String()] = k.problem
+			problems[id.String()] = k.problem
 		}
 	}
 	var all []error
@@ -308,16 +307,12 @@ func (t *Tracker[T]) report() {
 
 // handle adds the handler of a life.
 func (t *Tracker[T]) handle(life *kindcache.Life, k *tracked) {
-	informer, err := life.Cache.GetInformer(life.Context, k.held.ID().Empty(), cache.BlockUntilSynced(false))
-	if err != nil {
-		return // the life is over
-	}
 	changed := func(obj any) {
 		if o, ok := obj.(client.Object); ok {
 			t.changed(k, o)
 		}
 	}
-	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	life.Handle(life.Context, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {

@@ -140,12 +140,16 @@ func (k *kind) live(ctx context.Context, mapper meta.RESTMapper) (lived bool, er
 	if err != nil {
 		return false, fmt.Errorf("make a cache of %s: %w", k.Kind, err)
 	}
-	if _, err := c.GetInformer(ctx, k.Empty(), cache.BlockUntilSynced(false)); err != nil {
-		return false, err
+	informer, err := c.GetInformer(ctx, k.Empty(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return false, fmt.Errorf("watch %s: %w", k.Kind, err)
 	}
-	life := &Life{Context: ctx, Cache: c}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Start(ctx) }()
+	life := &Life{Context: ctx, Cache: c, informer: informer}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Start(ctx) // it fails only if it is started twice
+	}()
 	var synced atomic.Bool
 	go func() {
 		if c.WaitForCacheSync(ctx) {
@@ -229,18 +233,12 @@ func (k *kind) listen(ctx context.Context) *listener {
 
 // hear adds the handler that kicks the kind.
 func (k *kind) hear(ctx context.Context, life *Life) {
-	informer, err := While(ctx, life.Cache).GetInformer(life.Context, crds().Empty(), cache.BlockUntilSynced(false))
-	if err != nil {
-		return // the life is over
-	}
 	changed := func(obj any) {
 		if o, ok := obj.(client.Object); ok && strings.HasSuffix(o.GetName(), "."+k.Group) {
 			k.kicked()
 		}
 	}
-	_, _ = informer.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) },
-	}, toolscache.HandlerOptions{})
+	life.Handle(ctx, toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }})
 }
 
 func (k *kind) kicked() {

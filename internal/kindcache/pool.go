@@ -160,6 +160,14 @@ type Life struct {
 	Context context.Context //nolint:containedctx // it is the life
 	// Cache has the objects of the kind, and of no other.
 	Cache cache.Cache
+
+	informer cache.Informer
+}
+
+// Handle has a handler called for the objects that there are and for their changes, until ctx ends.
+func (l *Life) Handle(ctx context.Context, h toolscache.ResourceEventHandler) {
+	// An informer that has stopped has no events.
+	_, _ = scopedInformer{l.informer, ctx}.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
 // Status returns how the kind is now.
@@ -245,7 +253,7 @@ type scopedInformer struct {
 func (s scopedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	added, err := s.Informer.AddEventHandlerWithOptions(h, o)
 	if err == nil {
-		context.AfterFunc(s.ctx, func() { _ = s.Informer.RemoveEventHandler(added) }) // an informer that has stopped calls none
+		context.AfterFunc(s.ctx, func() { _ = s.RemoveEventHandler(added) }) // an informer that has stopped calls none
 	}
 	return added, err
 }
