@@ -358,7 +358,7 @@ func TestTracker(t *testing.T) {
 			return loop.Done()
 		})
 		w, _, checks := switching(t, a, tracker, nil)
-		if err := <-outcomes; !meta.IsNoMatchError(err) {
+		if err := soon(t, outcomes); !meta.IsNoMatchError(err) {
 			t.Errorf("before: %v", err)
 		}
 		for _, check := range checks {
@@ -367,7 +367,7 @@ func TestTracker(t *testing.T) {
 			}
 		}
 		testenv.Install(t, w.cfg, crd)
-		if err := <-outcomes; !apierrors.IsNotFound(err) {
+		if err := soon(t, outcomes); !apierrors.IsNotFound(err) {
 			t.Errorf("the CRD is there: %v", err)
 		}
 		o := thing.DeepCopy()
@@ -376,7 +376,7 @@ func TestTracker(t *testing.T) {
 		if err := w.admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-outcomes; err != nil {
+		if err := soon(t, outcomes); err != nil {
 			t.Errorf("the object is there: %v", err)
 		}
 	})
@@ -397,21 +397,21 @@ func TestTrackerOfSecrets(t *testing.T) {
 	})
 	w, open, _ := switching(t, a, tracker, nil)
 	open.await(t, "secrets", 1)
-	if got := <-read; got != "" {
+	if got := soon(t, read); got != "" {
 		t.Errorf("before there is a Secret: %q", got)
 	}
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "key"}, Data: map[string][]byte{"key": []byte("first")}}
 	if err := w.admin.Create(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-read; got != "first" {
+	if got := soon(t, read); got != "first" {
 		t.Errorf("it appeared: %q", got)
 	}
 	s.Data["key"] = []byte("second")
 	if err := w.admin.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-read; got != "second" {
+	if got := soon(t, read); got != "second" {
 		t.Errorf("it changed: %q", got)
 	}
 	gets := w.requests.Select(func(r testenv.Request) bool { return r.Resource == "secrets" && r.Verb == "get" })
@@ -465,5 +465,17 @@ func TestTrackerOfMany(t *testing.T) {
 	}
 	if c := w.next(b); c.Name != "p7" {
 		t.Errorf("woken after the restart: %s, want p7", c.Name)
+	}
+}
+
+// soon receives what a pass sends.
+func soon[V any](t *testing.T, from <-chan V) V {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatal("no pass within 30 s")
+		panic("unreachable")
 	}
 }
