@@ -1,11 +1,9 @@
 package looptest
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -88,12 +86,16 @@ func NewEnv(t testing.TB, c Controller, cluster Cluster) *Env {
 		must(t, err)
 	}
 	e.server.changes = nil
-	cfg := &rest.Config{Host: "http://in-memory", Transport: e.server, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	var err error
-	e.user, err = client.New(cfg, client.Options{Scheme: e.scheme, Mapper: e.mapper})
+	e.user, err = client.New(e.config(), client.Options{Scheme: e.scheme, Mapper: e.mapper})
 	must(t, err)
-	e.start(cfg, c)
+	e.start(c)
 	return e
+}
+
+// config is that of a new connection to the server.
+func (e *Env) config() *rest.Config {
+	return &rest.Config{Host: "http://in-memory", Transport: e.server, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
 // customKinds returns an object of each kind that is not one of Kubernetes: their status is a subresource.
@@ -130,13 +132,14 @@ func must(t testing.TB, err error) {
 }
 
 // start runs a controller as a new process.
-func (e *Env) start(cfg *rest.Config, c Controller) {
+func (e *Env) start(c Controller) {
 	e.t.Helper()
+	cfg := e.config()
 	p := &process{scheme: e.scheme, mapper: e.mapper, queue: newQueue()}
-	recorded, log := testenv.Requests(cfg)
 	for _, wrap := range e.cluster.Wrap {
-		recorded.Wrap(wrap)
+		cfg.Wrap(wrap)
 	}
+	recorded, log := testenv.Requests(cfg) // what meets a fault is recorded, too
 	p.config, p.log = recorded, log
 	var err error
 	p.http, err = rest.HTTPClientFor(recorded)
@@ -176,7 +179,7 @@ func (e *Env) Restart(c Controller, wrap ...func(http.RoundTripper) http.RoundTr
 	e.t.Helper()
 	e.process.stop()
 	e.cluster.Wrap = wrap
-	e.start(&rest.Config{Host: "http://in-memory", Transport: e.server, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, c)
+	e.start(c)
 }
 
 // Vanish removes obj at once although it has finalizers, as the API server does if a deletion was in progress when they
@@ -211,8 +214,8 @@ func (e *Env) Settle() []Result {
 	var results []Result
 	for range 100 {
 		e.process.view.catchUp()
-		req, ok := e.process.queue.first()
-		if !ok {
+		req, in, ok := e.process.queue.soonest()
+		if !ok || in > 0 {
 			return results
 		}
 		results = append(results, e.pass(req))
@@ -269,143 +272,4 @@ func (e *Env) observe(r *Result, req reconcile.Request) {
 		}
 		slices.Sort(r.Conditions)
 	}
-}
-
-// queue is the queue of a controller whose passes run when the test says so.
-type queue struct {
-	mu     sync.Mutex
-	ready  map[reconcile.Request]time.Time
-	order  []reconcile.Request
-	delays interface {
-		When(reconcile.Request) time.Duration
-		NumRequeues(reconcile.Request) int
-	}
-}
-
-func newQueue() *queue { return &queue{ready: map[reconcile.Request]time.Time{}} }
-
-// AddAfter implements workqueue.TypedDelayingInterface.
-func (q *queue) AddAfter(req reconcile.Request, d time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	at := time.Now().Add(d)
-	if before, queued := q.ready[req]; !queued {
-		q.order = append(q.order, req)
-	} else if before.Before(at) {
-		return
-	}
-	q.ready[req] = at
-}
-
-// Add implements workqueue.TypedInterface.
-func (q *queue) Add(req reconcile.Request) { q.AddAfter(req, 0) }
-
-// AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *queue) AddRateLimited(req reconcile.Request) { q.AddAfter(req, q.delays.When(req)) }
-
-// NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *queue) NumRequeues(req reconcile.Request) int { return q.delays.NumRequeues(req) }
-
-// Len implements workqueue.TypedInterface.
-func (q *queue) Len() int { return len(q.ready) }
-
-// The rest of the interface is for workers, of which there are none.
-
-// Get implements workqueue.TypedInterface.
-func (q *queue) Get() (req reconcile.Request, shutdown bool) { return req, true }
-
-// Done implements workqueue.TypedInterface.
-func (q *queue) Done(reconcile.Request) {}
-
-// Forget implements workqueue.TypedRateLimitingInterface.
-func (q *queue) Forget(reconcile.Request) {}
-
-// ShutDown implements workqueue.TypedInterface.
-func (q *queue) ShutDown() {}
-
-// ShutDownWithDrain implements workqueue.TypedInterface.
-func (q *queue) ShutDownWithDrain() {}
-
-// ShuttingDown implements workqueue.TypedInterface.
-func (q *queue) ShuttingDown() bool { return false }
-
-func (q *queue) due(req reconcile.Request) (time.Duration, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	at, queued := q.ready[req]
-	return max(time.Until(at), 0), queued
-}
-
-// first returns the first object whose pass is due.
-func (q *queue) first() (reconcile.Request, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, req := range q.order {
-		if time.Until(q.ready[req]) <= 0 {
-			return req, true
-		}
-	}
-	return reconcile.Request{}, false
-}
-
-func (q *queue) take(req reconcile.Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.ready, req)
-	q.order = slices.DeleteFunc(q.order, func(r reconcile.Request) bool { return r == req })
-}
-
-// ended puts an object back as controller-runtime does after a pass.
-func (q *queue) ended(req reconcile.Request, result reconcile.Result, err error) {
-	switch {
-	case isTerminal(err):
-	case err != nil:
-		q.AddRateLimited(req)
-	case result.RequeueAfter > 0:
-		q.AddAfter(req, result.RequeueAfter)
-	}
-}
-
-// Result is what came of a pass.
-type Result struct {
-	// Name is the object's, with its namespace.
-	Name string
-	// Outcome is that of [trace.End]. It is empty if the pass was postponed, there was no object, or the controller has a
-	// trace of its own.
-	Outcome string
-	// Err is the error that controller-runtime got, and counts.
-	Err error
-	// Attempt is which retry the pass was.
-	Attempt int
-	// Writes are the writes in order, one a line, such as `apply probes/status n/a {"status":{"state":"Succeeded"}}`. A
-	// refused one ends in its HTTP status.
-	Writes []string
-	// Events are those recorded, such as "Warning Failed the disk is full".
-	Events []string
-	// Object is the object afterwards; nil if it is gone. State, Message and Conditions are those of its status. A
-	// condition is a line such as "Ready True Succeeded the object matches its spec"; they are sorted.
-	Object         client.Object
-	State, Message string
-	Conditions     []string
-	// Next is after how long the next pass is due, if Again. If not, only an event leads to one.
-	Next  time.Duration
-	Again bool
-}
-
-// String returns the result as a transcript.
-func (r Result) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "pass over %s: %s\n", r.Name, r.Outcome)
-	for _, part := range []struct {
-		name  string
-		lines []string
-	}{{"write", r.Writes}, {"event", r.Events}, {"condition", r.Conditions}} {
-		for _, line := range part.lines {
-			fmt.Fprintln(&b, part.name, line)
-		}
-	}
-	if r.Again {
-		fmt.Fprintln(&b, "next in", r.Next)
-	}
-	return b.String()
 }

@@ -2,11 +2,9 @@ package looptest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -126,45 +124,3 @@ func (p *process) Record(r trace.Record) {
 }
 
 func isTerminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }
-
-// writeLine returns a write on one line, without what the line says already and what differs in each run.
-func writeLine(w testenv.Request) string {
-	line := strings.TrimSuffix(w.String(), fmt.Sprintf(" %d", w.Code))
-	var body any
-	if json.Unmarshal(w.Body, &body) == nil && w.Verb != "delete" {
-		if object, is := body.(map[string]any); is {
-			strip(object)
-		}
-		if text, err := json.Marshal(body); err == nil {
-			line += " " + string(text)
-		}
-	}
-	if w.Code == 0 {
-		return line + " no answer"
-	}
-	if w.Code >= http.StatusBadRequest {
-		return fmt.Sprintf("%s %d", line, w.Code)
-	}
-	return line
-}
-
-func strip(object map[string]any) {
-	delete(object, "apiVersion")
-	delete(object, "kind")
-	if m, is := object["metadata"].(map[string]any); is {
-		for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
-			delete(m, key)
-		}
-		if len(m) == 0 {
-			delete(object, "metadata")
-		}
-	}
-	if status, is := object["status"].(map[string]any); is {
-		list, _ := status["conditions"].([]any)
-		for _, item := range list {
-			if c, is := item.(map[string]any); is {
-				delete(c, "lastTransitionTime")
-			}
-		}
-	}
-}
