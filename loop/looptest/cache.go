@@ -3,6 +3,7 @@ package looptest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,7 +180,7 @@ func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
 	})
 	i.view.mu.Lock()
 	defer i.view.mu.Unlock()
-	i.view.handlers = append(i.view.handlers[:len(i.view.handlers):len(i.view.handlers)], added)
+	i.view.handlers = append(slices.Clip(i.view.handlers), added)
 	return synced{}, err
 }
 

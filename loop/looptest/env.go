@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ type Controller interface {
 type Cluster struct {
 	// AddToScheme registers the test's kinds, besides those of Kubernetes. Nil adds none.
 	AddToScheme func(*runtime.Scheme) error
-	// Objects exist already. They get a UID, and a generation if they have a spec, unless they have one.
+	// Objects exist already, besides the namespace kube-system. They get a UID, and a generation if they have a spec, unless they have one.
 	Objects []client.Object
 	// Wrap are wrappers of the controller's connection, such as that of an [Injector].
 	Wrap []func(http.RoundTripper) http.RoundTripper
@@ -44,7 +45,7 @@ type Cluster struct {
 }
 
 // Env runs passes of a controller in a cluster in memory. It runs a pass when the test says so, never by itself. Between
-// passes, time passes as the test has it: in a bubble of testing/synctest, time.Sleep takes none.
+// passes, time passes as the test has it: in a bubble of testing/synctest, <-time.After(time.Hour) takes none.
 type Env struct {
 	t       testing.TB
 	scheme  *runtime.Scheme
@@ -70,7 +71,9 @@ func NewEnv(t testing.TB, c Controller, cluster Cluster) *Env {
 		WithGlobalResourceVersionCounter().WithReturnManagedFields()
 	e.server = &server{mapper: e.mapper, live: map[objectID]*unstructured.Unstructured{}}
 	given := make([]*unstructured.Unstructured, 0, len(cluster.Objects))
-	for _, obj := range cluster.Objects {
+	// Its UID identifies a cluster.
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
+	for _, obj := range append([]client.Object{system}, cluster.Objects...) {
 		kind, err := apiutil.GVKForObject(obj, e.scheme)
 		must(t, err)
 		u, err := unstructuredOf(obj.DeepCopyObject(), kind)

@@ -126,7 +126,7 @@ func TestRun(t *testing.T) {
 			Why: "the pass is repeated", Object: tank(finalized), Faults: []looptest.Fault{{On: "apply probes/status", Nth: 1, Code: http.StatusInternalServerError}},
 			Want: looptest.Want{Outcome: "Fail", Next: time.Second, Writes: []string{"apply probes/status n/a"}},
 			Then: func(t *testing.T, env *looptest.Env) {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				if passes := env.Settle(); len(passes) != 1 || passes[0].State != "Succeeded" {
 					t.Errorf("passes %v", passes)
 				}
@@ -181,9 +181,9 @@ func TestEnv(t *testing.T) {
 				if len(passes) != 1 || passes[0].Attempt != attempt || !errors.Is(passes[0].Err, errLeak) {
 					t.Fatalf("attempt %d: %v", attempt, passes)
 				}
-				time.Sleep(passes[0].Next - time.Nanosecond)
+				<-time.After(passes[0].Next - time.Nanosecond)
 				settled(t, env)
-				time.Sleep(time.Nanosecond)
+				<-time.After(time.Nanosecond)
 			}
 		})
 	})
@@ -270,11 +270,11 @@ func TestLag(t *testing.T) {
 		c.Lags = []*looptest.Lag{{Delay: 300 * time.Millisecond}}
 		env := looptest.NewEnv(t, tanks{}.controller(), c)
 		env.Settle()
-		time.Sleep(299 * time.Millisecond)
+		<-time.After(299 * time.Millisecond)
 		if r := env.Pass(tank()); r.Outcome != "" {
 			t.Errorf("a pass over an old copy: %v", r)
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if r := env.Pass(tank()); r.Outcome != "Done" {
 			t.Errorf("a pass over the new copy: %v", r)
 		}

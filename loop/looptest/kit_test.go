@@ -145,6 +145,13 @@ func TestSweepFinds(t *testing.T) {
 		return l
 	}
 	quiet := play(Fault{Nth: -1})
+	quiet.check(t)
+	for _, useless := range []life{{}, {writes: []string{"a"}, failures: []string{"the object is left after its deletion"}}} {
+		f := &failing{TB: t}
+		if useless.check(f); len(f.errors) != 1 {
+			t.Errorf("a useless run said %q", f.errors)
+		}
+	}
 	for name, test := range map[string]struct {
 		fault Fault
 		says  []string

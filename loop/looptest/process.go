@@ -63,6 +63,7 @@ func (p *process) GetLogger() logr.Logger               { return logr.Discard() 
 func (p *process) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: new(true), Logger: logr.Discard()}
 }
+
 func (p *process) GetEventRecorder(string) crrecorder.EventRecorder {
 	return &annotated{recorder: &p.events}
 }
@@ -91,6 +92,9 @@ func (p *process) Add(r manager.Runnable) error {
 		p.passes = r
 	case manager.RunnableFunc:
 		p.functions = append(p.functions, r)
+	case *manager.Server, interface{ Warmup(context.Context) error }: // a source of requests, or a controller of another kind of requests
+	default:
+		return fmt.Errorf("looptest cannot run a controller that needs a running %T; test it on an API server, see packages testenv and component/componenttest", r)
 	}
 	return nil
 }

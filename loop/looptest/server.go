@@ -235,17 +235,13 @@ func (s *server) carryOut(ctx context.Context, r request, u *unstructured.Unstru
 func (s *server) settle(ctx context.Context, id objectID, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after := &unstructured.Unstructured{}
 	after.SetGroupVersionKind(id.kind)
-	err := s.objects.Get(ctx, id.NamespacedName, after)
-	switch {
-	case apierrors.IsNotFound(err):
-		delete(s.live, id)
-		if before != nil {
-			s.changes = append(s.changes, change{id: id, before: before, at: time.Now()})
-			return nil, s.collect(ctx, before.GetUID())
+	if err := s.objects.Get(ctx, id.NamespacedName, after); err != nil {
+		if before == nil || !apierrors.IsNotFound(err) {
+			return nil, client.IgnoreNotFound(err)
 		}
-		return nil, nil
-	case err != nil:
-		return nil, err
+		delete(s.live, id)
+		s.changes = append(s.changes, change{id: id, before: before, at: time.Now()})
+		return nil, s.collect(ctx, before.GetUID())
 	}
 	if s.complete(before, after) {
 		if err := s.objects.Update(ctx, after); err != nil {
@@ -376,7 +372,7 @@ func asForm(form runtime.Object, u *unstructured.Unstructured) (client.Object, e
 	if _, is := form.(*unstructured.Unstructured); is {
 		return u.DeepCopy(), nil
 	}
-	obj, ok := reflect.New(reflect.TypeOf(form).Elem()).Interface().(client.Object)
+	obj, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(form).Elem()))
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", form)
 	}

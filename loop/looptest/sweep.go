@@ -3,6 +3,7 @@ package looptest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
 )
 
 // Sweep is the life of an object for [CrashSweep]: it is created, updated and deleted.
@@ -22,6 +25,9 @@ type Sweep struct {
 	// Versions are the object as it is created and then updated, each time when no pass is due within Patience. At last it
 	// is deleted. Only their spec, labels and annotations count after the first. Required.
 	Versions []client.Object
+	// Ignore removes from an object what may differ in each run, such as a time or a random name. The record of package
+	// external is not compared anyway: compare the resources by [Subject]. Nil removes nothing.
+	Ignore func(*unstructured.Unstructured)
 	// Patience is how long a process may wait to try again. Zero means one minute, of simulated time.
 	Patience time.Duration
 }
@@ -41,18 +47,20 @@ type Subject struct {
 // started. At the end of each version, and after the deletion, the cluster must have the objects of the undisturbed run
 // with the same contents, and so must what is outside of it.
 //
+// It is an error if the controller fails in the undisturbed run, or the object is left there.
+//
 // The runs are subtests. They take no time but that of the processor; see [Run].
 func CrashSweep(t *testing.T, s Sweep) {
 	t.Helper()
 	var quiet life
 	t.Run("undisturbed", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { quiet = s.play(t, Fault{Nth: -1}) })
+		synctest.Test(t, func(t *testing.T) {
+			quiet = s.play(t, Fault{Nth: -1})
+			quiet.check(t)
+		})
 	})
-	if len(quiet.stages) == 0 {
-		return // it has failed
-	}
-	if len(quiet.writes) == 0 {
-		t.Error("the controller wrote nothing, so there is nothing to kill it at")
+	if t.Failed() {
+		return
 	}
 	for n, write := range quiet.writes {
 		for _, after := range []bool{false, true} {
@@ -69,8 +77,21 @@ type life struct {
 	// writes are those of the undisturbed run, without their bodies.
 	writes []string
 	stages []map[string]string
+	// failures are the last passes of versions that failed, and that the object is left.
+	failures []string
 	// killed is the write at which the process was killed.
 	killed string
+}
+
+// check reports what makes an undisturbed run useless.
+func (l life) check(t testing.TB) {
+	t.Helper()
+	for _, failure := range l.failures {
+		t.Errorf("undisturbed, %s; the sweep needs a controller that succeeds", failure)
+	}
+	if len(l.writes) == 0 {
+		t.Error("the controller wrote nothing, so there is nothing to kill it at")
+	}
 }
 
 func (l life) compare(t testing.TB, quiet life) {
@@ -95,14 +116,17 @@ func (s Sweep) play(t testing.TB, fault Fault) life {
 	subject, injector := s.New(), Inject(fault)
 	cluster := s.Cluster
 	wraps := cluster.Wrap
-	cluster.Wrap = append(wraps[:len(wraps):len(wraps)], injector.Wrap)
+	cluster.Wrap = append(slices.Clip(wraps), injector.Wrap)
 	env := NewEnv(t, subject.Process(), cluster)
 	var l life
 	first := env.process.log
 	settle := func() {
 		t.Helper()
-		env.wait(or(s.Patience, time.Minute), injector, func() { env.Restart(subject.Process(), wraps...) })
-		l.stages = append(l.stages, stageOf(env, subject))
+		last := env.wait(or(s.Patience, time.Minute), injector, func() { env.Restart(subject.Process(), wraps...) })
+		if last.Err != nil {
+			l.failures = append(l.failures, fmt.Sprintf("the last pass over %s failed: %v", last.Name, last.Err))
+		}
+		l.stages = append(l.stages, s.stageOf(env, subject))
 	}
 	obj, _ := s.Versions[0].DeepCopyObject().(client.Object)
 	must(t, env.user.Create(t.Context(), obj))
@@ -113,6 +137,9 @@ func (s Sweep) play(t testing.TB, fault Fault) life {
 	}
 	must(t, env.user.Delete(t.Context(), obj))
 	settle()
+	if err := env.user.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err == nil {
+		l.failures = append(l.failures, "the object is left after its deletion")
+	}
 	for _, w := range first.All() {
 		if w.IsWrite() {
 			l.writes = append(l.writes, strings.TrimSuffix(w.String(), fmt.Sprintf(" %d", w.Code)))
@@ -163,18 +190,19 @@ func with(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// wait runs passes until none is due within patience, and starts another process when this one was killed.
-func (e *Env) wait(patience time.Duration, injector *Injector, restart func()) {
+// wait runs passes until none is due within patience, and returns the last one. It starts another process when this one
+// was killed.
+func (e *Env) wait(patience time.Duration, injector *Injector, restart func()) (last Result) {
 	e.t.Helper()
 	killed := injector.Killed()
 	for range 1000 {
 		e.process.view.catchUp()
 		req, in, ok := e.process.queue.soonest()
 		if !ok || in > patience {
-			return
+			return last
 		}
-		time.Sleep(in) //nolint:forbidigo // in a bubble of synctest, until the queue has it due
-		e.pass(req)
+		<-time.After(in)
+		last = e.pass(req)
 		select {
 		case <-killed:
 			killed = nil
@@ -183,15 +211,20 @@ func (e *Env) wait(patience time.Duration, injector *Injector, restart func()) {
 		}
 	}
 	e.t.Fatalf("looptest: after 1000 passes another one is due within %s", patience)
+	return last
 }
 
 // stageOf returns what there is, without what differs in each run.
-func stageOf(e *Env, s Subject) map[string]string {
+func (s Sweep) stageOf(e *Env, of Subject) map[string]string {
 	stage := map[string]string{}
 	for _, live := range e.server.all() {
 		u := live.DeepCopy()
 		for _, key := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", key)
+		}
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", api.AnnotationExternal)
+		if s.Ignore != nil {
+			s.Ignore(u)
 		}
 		refs, _, _ := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
 		for _, item := range refs {
@@ -208,8 +241,8 @@ func stageOf(e *Env, s Subject) map[string]string {
 		must(e.t, err)
 		stage[key] = string(text)
 	}
-	if s.External != nil {
-		for name, content := range s.External() {
+	if of.External != nil {
+		for name, content := range of.External() {
 			stage["external "+name] = content
 		}
 	}

@@ -53,7 +53,7 @@ type Want struct {
 }
 
 // Run runs each case as a subtest, in parallel. Each has its own cluster and process, and time as package testing/synctest
-// has it: a case begins at midnight of 2000-01-01 UTC, and takes no time that it does not sleep.
+// has it: a case begins at midnight of 2000-01-01 UTC, and time passes only where it waits, as in <-time.After(time.Minute).
 func Run(t *testing.T, s Suite, cases map[string]Case) {
 	t.Helper()
 	for name, c := range cases {
