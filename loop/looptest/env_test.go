@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/children"
@@ -247,13 +249,64 @@ func TestEnv(t *testing.T) {
 	})
 }
 
+// TestPreconditions: the server in memory refuses what is meant for another object or version, as a real one does.
+func TestPreconditions(t *testing.T) {
+	t.Parallel()
+	live, other := types.UID("this"), types.UID("other")
+	settings := func(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	tests := map[string]func(ctx context.Context, c client.Client) error{
+		"delete another object": func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, settings(), client.Preconditions{UID: &other})
+		},
+		"delete another version": func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, settings(), client.Preconditions{UID: &live, ResourceVersion: new("99")})
+		},
+		"patch another object": func(ctx context.Context, c client.Client) error {
+			return c.Patch(ctx, settings(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"uid":"other"}}`)))
+		},
+		"patch another version": func(ctx context.Context, c client.Client) error {
+			return c.Patch(ctx, settings(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"99"}}`)))
+		},
+		"apply another object": func(ctx context.Context, c client.Client) error {
+			return c.Apply(ctx, corev1apply.ConfigMap("m", "n").WithUID(other), client.FieldOwner("test"))
+		},
+		"apply an object that is not there": func(ctx context.Context, c client.Client) error {
+			return c.Apply(ctx, corev1apply.ConfigMap("none", "n").WithUID(other), client.FieldOwner("test"))
+		},
+	}
+	for name, do := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := looptest.NewEnv(t, tanks{}.controller(), cluster(settings(func(m *corev1.ConfigMap) { m.UID = live })))
+			if err := do(t.Context(), env.Client()); !apierrors.IsConflict(err) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+			if err := env.Client().Get(t.Context(), client.ObjectKeyFromObject(settings()), settings()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	env := looptest.NewEnv(t, tanks{}.controller(), cluster(settings()))
+	if err := env.Client().Apply(t.Context(), corev1apply.ConfigMap("m", "n").WithData(map[string]string{"a": "b"}), client.FieldOwner("test")); err != nil {
+		t.Errorf("without preconditions: %v", err)
+	}
+}
+
 // TestLag: the cache is late, and the loop does not work on what it shows then.
 func TestLag(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lag := &looptest.Lag{Resource: "probes"}
 		c := cluster(tank())
-		c.Lags = []*looptest.Lag{lag}
+		another := &looptest.Lag{Resource: "secrets"}
+		another.Hold()
+		c.Lags = []*looptest.Lag{lag, another}
 		env := looptest.NewEnv(t, tanks{}.controller(), c)
 		lag.Hold()
 		env.Settle()

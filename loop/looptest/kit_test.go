@@ -2,6 +2,7 @@ package looptest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,6 +114,49 @@ func TestCase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// broken fails always.
+type broken struct{}
+
+func (broken) Reconcile(context.Context, *loop.Run[*probe.Probe]) loop.Outcome {
+	return loop.Fail(errors.New("it is broken"))
+}
+
+// keeping never lets an object go.
+type keeping struct{}
+
+func (keeping) Reconcile(context.Context, *loop.Run[*probe.Probe]) loop.Outcome { return loop.Done() }
+
+func (keeping) Cleanup(context.Context, *loop.Run[*probe.Probe]) loop.CleanupOutcome {
+	return loop.Keep(time.Hour)
+}
+
+// TestBroken: what plays a controller that fails finds that.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	obj := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}}
+	cluster := Cluster{AddToScheme: probe.AddToScheme}
+	process := func() Controller { return loop.New[*probe.Probe](broken{}, loop.Options[*probe.Probe]{}) }
+	f := &failing{TB: t}
+	Case{Why: "it works", Object: obj, Want: Want{State: "Succeeded"}}.play(f, Suite{New: process, Cluster: cluster})
+	if !f.says("it works", "Succeeded", "it is broken") {
+		t.Errorf("a case said %q", f.errors)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := Sweep{Cluster: cluster, Versions: []client.Object{obj}, New: func() Subject { return Subject{Process: process} }}
+		l, f := s.play(t, Fault{Nth: -1}), &failing{TB: t}
+		if l.check(f); !f.says("undisturbed", "it is broken") {
+			t.Errorf("a sweep said %q", f.errors)
+		}
+		s.New = func() Subject {
+			return Subject{Process: func() Controller { return loop.New[*probe.Probe](keeping{}, loop.Options[*probe.Probe]{}) }}
+		}
+		l, f = s.play(t, Fault{Nth: -1}), &failing{TB: t}
+		if l.check(f); !f.says("the object is left") {
+			t.Errorf("a sweep of an object that stays said %q", f.errors)
+		}
+	})
 }
 
 // careless creates something outside of the cluster in each process, and never looks whether it is there.

@@ -176,19 +176,18 @@ func (r request) precondition(live *unstructured.Unstructured) error {
 			ResourceVersion string    `json:"resourceVersion"`
 		}
 	}
-	if r.Verb == "create" || json.Unmarshal(r.body, &sent) != nil { // such as a JSON patch
+	if r.Verb == "create" || r.mime == types.JSONPatchType {
 		return nil
+	}
+	if err := json.Unmarshal(r.body, &sent); len(r.body) > 0 && err != nil {
+		return apierrors.NewBadRequest(err.Error())
 	}
 	want := sent.Metadata
 	if r.Verb == "delete" {
 		want = sent.Preconditions
 	}
-	conflict := live == nil && want.UID != "" && r.Verb == "apply"
-	if live != nil {
-		conflict = want.UID != "" && want.UID != live.GetUID() || want.ResourceVersion != "" && want.ResourceVersion != live.GetResourceVersion()
-	}
-	if !conflict {
-		return nil
+	if live == nil || (want.UID == "" || want.UID == live.GetUID()) && (want.ResourceVersion == "" || want.ResourceVersion == live.GetResourceVersion()) {
+		return nil // the fake client refuses to apply what has a UID and is not there
 	}
 	return apierrors.NewConflict(schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Name,
 		errors.New("the object has been modified; please apply your changes to the latest version and try again"))

@@ -60,14 +60,20 @@ func Run(t *testing.T, s Suite, cases map[string]Case) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				env := c.env(t, s)
-				c.compare(t, env.Pass(c.Object))
-				if c.Then != nil {
+				if env := c.play(t, s); c.Then != nil {
 					c.Then(t, env)
 				}
 			})
 		})
 	}
+}
+
+// play runs the pass and compares it.
+func (c Case) play(t testing.TB, s Suite) *Env {
+	t.Helper()
+	env := c.env(t, s)
+	c.compare(t, env.Pass(c.Object))
+	return env
 }
 
 func (c Case) env(t testing.TB, s Suite) *Env {

@@ -21,13 +21,9 @@ func TestCrashes(t *testing.T) {
 	folder := func(readOnly bool) *v1.Folder {
 		return &v1.Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "photos"}, Spec: v1.FolderSpec{ReadOnly: readOnly}}
 	}
-	tmp := t.TempDir()
 	looptest.CrashSweep(t, looptest.Sweep{
 		New: func() looptest.Subject {
-			dir, err := os.MkdirTemp(tmp, "run")
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := t.TempDir()
 			connect := func(context.Context) (*os.Root, error) { return os.OpenRoot(dir) }
 			options := external.Options[*v1.Folder, *os.Root]{Connect: connect, Unmarked: true, CreateGrace: -1}
 			return looptest.Subject{
