@@ -139,6 +139,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		MaxConcurrentReconciles: c.options.workers(),
 		RateLimiter:             c.memory,
 		EnableWarmup:            new(true),
+		NewQueue:                queueOf(mgr),
 	})
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
