@@ -39,7 +39,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", redacted(err), cmd.CommandPath())
 	})
-	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), versionCmd(o))
+	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
 	return root
 }
 

@@ -54,6 +54,7 @@ func (e *Embedded) ManagerOptions() manager.Options { return e.design.managerOpt
 // created with [Embedded.ManagerOptions]. It adds no readiness checks of its own. Call it once.
 func (e *Embedded) SetupWithManager(mgr manager.Manager) error {
 	for _, c := range e.design.controllers {
+		e.design.spansTo(c)
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}

@@ -122,6 +122,7 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	}
 	for i, c := range p.design.controllers {
 		c.TraceTo(sink)
+		p.design.spansTo(c)
 		if err := c.SetupWithManager(mounted{mgr, p}); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,10 @@ type Options struct {
 	// must not open connections; the first pass that needs one does that.
 	Controllers func() ([]Controller, error)
 
+	// Spans opens a span for each pass of the controllers that have no spans of their own. Package
+	// trace/spans has those of OpenTelemetry. Nil opens none.
+	Spans trace.Spans
+
 	// Setup adds to the manager whatever is not a [Controller]: ordinary controllers of
 	// controller-runtime, webhooks, indexes, runnables. It is called once before the manager
 	// starts, and not to print manifests. Nil adds nothing.
