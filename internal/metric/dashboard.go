@@ -142,6 +142,10 @@ func (s Scope) alerts() []alert {
 			"TrimtabCallsLeftBehind", s.sum(LeftBehind, "", "kind") + " > 0", "10m", "warning",
 			"Calls for objects of kind {{ $labels.kind }} have not returned although their time is over.", "Have the driver honour its context.",
 		},
+		{
+			"TrimtabWebhookCertExpiring", s.min(CertExpiry, "operator") + " - time() < 7 * 86400", "1h", "critical",
+			"The certificate of the webhooks of {{ $labels.operator }} expires in less than a week.", "Read in the log of the operator why it is not renewed; with --webhook-cert-dir, look at what issues it.",
+		},
 	}
 }
 

@@ -30,6 +30,11 @@ func (s Scope) sum(m Metric, where string, by ...string) string {
 	return fmt.Sprintf("sum%s (%s%s)", grouped(by), m.Name, s.selected(m, where))
 }
 
+// min returns the smallest value of a gauge, by labels.
+func (s Scope) min(m Metric, by ...string) string {
+	return fmt.Sprintf("min%s (%s%s)", grouped(by), m.Name, s.selected(m, ""))
+}
+
 // growth returns by how much a counter grew, by labels.
 func (s Scope) growth(m Metric, window string, by ...string) string {
 	return s.growthOf(m, "", window, by...)
