@@ -166,4 +166,3 @@ func TestWebhookManifests(t *testing.T) {
 		t.Error("the certificate is not mounted")
 	}
 }
-
