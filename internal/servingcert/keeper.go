@@ -45,6 +45,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	serving *tls.Certificate
+	trusted bool // the configurations have trusted it once
 	problem error
 }
 
@@ -88,6 +89,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.problem = err
+	k.trusted = k.trusted || err == nil
 	return err
 }
 
@@ -266,10 +268,10 @@ func (k *Keeper) Check(*http.Request) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.serving == nil:
+	case k.serving == nil || !k.trusted:
 		return k.problem
 	case k.options.Now().After(expiry):
-		return fmt.Errorf("the certificate has expired: %w", k.problem)
+		return errors.Join(errors.New("the certificate has expired"), k.problem)
 	}
 	return nil
 }

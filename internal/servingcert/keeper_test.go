@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -42,7 +44,7 @@ func (c *clock) Now() time.Time  { return *c.now.Load() }
 
 // bench is a webhook of ConfigMaps in one namespace.
 type bench struct {
-	client    client.Client
+	client    client.WithWatch
 	namespace string
 	options   servingcert.Options
 	served    atomic.Pointer[servingcert.Keeper] // whose certificate is served
@@ -225,5 +227,26 @@ func TestRotation(t *testing.T) {
 	}
 	if pemOf(now) == pemOf(old) {
 		t.Error("the certificate was not replaced")
+	}
+}
+
+// TestUntrusted: a process is not ready while the API server cannot trust its certificate.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Now)
+	b.options.Client = interceptor.NewClient(b.client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
+			if _, is := obj.(*corev1.Secret); is {
+				return c.Create(ctx, obj, o...)
+			}
+			return errors.New("forbidden")
+		},
+	})
+	k := servingcert.New(b.options)
+	if err := k.Step(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	if err := k.Check(nil); err == nil {
+		t.Error("ready although no configuration trusts the certificate")
 	}
 }
