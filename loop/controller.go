@@ -79,8 +79,18 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 	}
 }
 
-// SpansTo opens a span of spans for each pass. Call it before SetupWithManager.
-func (c *Controller[T]) SpansTo(spans trace.Spans) { c.spans = spans }
+// SpansTo opens a span of spans for each pass, unless the controller has spans already. Call it before SetupWithManager.
+func (c *Controller[T]) SpansTo(spans trace.Spans) {
+	if c.spans == nil {
+		c.spans = spans
+	}
+}
+
+// Name returns the name of the controller in logs and metrics: [Options.Name], or that of its kind in lowercase.
+func (c *Controller[T]) Name(scheme *runtime.Scheme) (string, error) {
+	gvk, err := c.GroupVersionKind(scheme)
+	return or(c.options.Name, strings.ToLower(gvk.Kind)), err
+}
 
 // Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
@@ -175,7 +185,9 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return fmt.Errorf("the manager's scheme lacks the controller's kind; add its AddToScheme: %w", err)
 	}
 	c.gvk = gvk
-	c.name = or(c.options.Name, strings.ToLower(gvk.Kind))
+	if c.name, err = c.Name(c.scheme); err != nil {
+		return err
+	}
 	if err := c.check(c.name); err != nil {
 		return err
 	}
