@@ -52,6 +52,18 @@ func (w *world) now(d *ast.FuncDecl, e ast.Expr) bool {
 	return is
 }
 
+// asksTime reports whether an expression is a call that returns the current time, or a conversion of one.
+func (w *world) asksTime(e ast.Expr) bool {
+	call, is := ast.Unparen(e).(*ast.CallExpr)
+	if !is {
+		return false
+	}
+	if w.calls(call, metaPath, "NewTime", "NewMicroTime") && len(call.Args) == 1 {
+		return w.asksTime(call.Args[0])
+	}
+	return w.calls(call, metaPath, "Now", "NowMicro") || w.calls(call, "time", "Now")
+}
+
 func calledName(call *ast.CallExpr) string {
 	switch x := ast.Unparen(call.Fun).(type) {
 	case *ast.Ident:
@@ -77,8 +89,7 @@ func (w *world) setToNow(d *ast.FuncDecl, v *types.Var) bool {
 		for i, left := range a.Lhs {
 			if w.objectOf(left) == v {
 				times++
-				call, is := ast.Unparen(a.Rhs[i]).(*ast.CallExpr)
-				now = is && (w.calls(call, metaPath, "Now", "NowMicro", "NewTime") || w.calls(call, "time", "Now"))
+				now = w.asksTime(a.Rhs[i])
 			}
 		}
 		return true

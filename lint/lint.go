@@ -18,7 +18,7 @@ const address = "https://github.com/trimtab-dev/trimtab/blob/main/docs/lint.md"
 type rule struct {
 	name, doc string
 	facts     []analysis.Fact
-	// find returns what is wrong in a package with code that uses controller-runtime.
+	// find returns what is wrong in a package that uses kinds of Kubernetes.
 	find func(w *world) []finding
 }
 

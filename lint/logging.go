@@ -24,7 +24,7 @@ func logging() rule {
 	}
 }
 
-// structOf returns the syntax of a reconciler, or nil.
+// eachReconciler visits the reconcilers that are structures.
 func (w *world) eachReconciler(visit func(name *types.TypeName, s *ast.StructType)) {
 	for _, f := range w.files {
 		ast.Inspect(f, func(n ast.Node) bool {

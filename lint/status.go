@@ -146,15 +146,17 @@ func (s *statusWriters) write(d *ast.FuncDecl, at ast.Node, obj ast.Expr, isRequ
 		from, index = parameter, -1
 	case from == receiver:
 		return
+	case from == parameter && kind != nil && defaulter(fn):
+		from = read
 	}
-	if from == parameter && !(kind != nil && defaulter(fn)) {
+	if from == parameter {
 		if !slices.Contains(s.params[fn], index) {
 			s.params[fn] = append(s.params[fn], index)
 		}
 		return
 	}
 	name, ours := s.whose(obj)
-	if name == "" || ours || from != read && !isRequest || s.ofReceiver(d, obj) || testFolder(s.pass.Pkg.Path()) {
+	if !s.runtime || name == "" || ours || from != read && !isRequest || s.ofReceiver(d, obj) || testFolder(s.pass.Pkg.Path()) {
 		return
 	}
 	s.found = append(s.found, found(at, "this %s %s in a package that has no reconciler for it; have the reconciler of %s report it, "+

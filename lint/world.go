@@ -26,8 +26,8 @@ const (
 // world is what all rules know of a package.
 type world struct {
 	pass *analysis.Pass
-	// relevant: the package uses controller-runtime.
-	relevant bool
+	// relevant: the package uses kinds. runtime: it uses controller-runtime, too.
+	relevant, runtime bool
 	// files are those that are neither tests nor generated.
 	files []*ast.File
 	// looped are the kinds that the loop reconciles here, plain those that a reconciler of controller-runtime does.
@@ -64,8 +64,9 @@ func newWorld(pass *analysis.Pass) *world {
 	}
 	for _, p := range pass.Pkg.Imports() {
 		if strings.HasPrefix(p.Path()+"/", runtimePath+"/") || strings.HasPrefix(p.Path()+"/", ownPath+"/") {
-			w.relevant = true
+			w.relevant, w.runtime = true, true
 		}
+		w.relevant = w.relevant || p.Path() == metaPath
 	}
 	if !w.relevant || strings.HasPrefix(pass.Pkg.Path()+"/", runtimePath+"/") {
 		w.relevant = false
@@ -229,7 +230,7 @@ func (w *world) reachedDecls() []*ast.FuncDecl {
 	return slices.DeleteFunc(slices.Clone(w.decls), func(d *ast.FuncDecl) bool { return !w.reached[w.function(d)] })
 }
 
-// ours reports whether a path is that of trimtab's package loop.
+// runOf returns the type of the object of a loop.Run, or nil.
 func runOf(t types.Type) types.Type {
 	named, is := types.Unalias(deref(t)).(*types.Named)
 	if !is || named.TypeArgs().Len() != 1 || !isNamed(named, loopPath, "Run") {
