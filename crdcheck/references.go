@@ -13,13 +13,13 @@ import (
 // longest is the length of the longest name that an object can have.
 const longest = 253
 
-// References returns every field in the spec of crd by which an object depends on others otherwise than by one name that
-// can be a name: fields that end in Instance, Ref or Reference. A string needs minLength 1, maxLength 253 and a pattern, so that an
-// empty or impossible name is refused by the API server rather than waited for. A label selector or a map finds any number
-// of objects, none and the wrong ones included; a reference to one object of the same namespace by its name is 0 or 1. An object
-// needs a name with these rules, or nothing is checked if it says which kind or namespace it means. Labels may be used inside of
-// an operator, to find objects in its cache. except are paths, such as spec.poolRef, of fields that are meant so; one that
-// is not needed is an error, too.
+// References returns every field in the spec of crd by which an object depends on another one, but not by its name. Such
+// fields are those that end in Instance, Ref or Reference, or in one of these and Selector or Labels. A string needs minLength 1,
+// maxLength 253 and a pattern: the API server then refuses a name that no object can have, and nobody waits for it. The
+// same is true of the name in an object that has no other field. A label selector, or a map, finds any number of objects, also none
+// or the wrong ones; an ObjectReference of Kubernetes says more than a name, and any kind. Objects with further fields, such as a namespace
+// or a key, are not checked. Labels may be used in an operator, to find objects in its cache. except are paths, such as
+// spec.poolRef, of fields that are meant so; one that is not needed is an error, too.
 func References(crd *apiextensionsv1.CustomResourceDefinition, except ...string) error {
 	r := references{except: except, used: map[string]bool{}}
 	for _, v := range crd.Spec.Versions {
@@ -71,18 +71,23 @@ func (r *references) below(path string, s *apiextensionsv1.JSONSchemaProps) {
 
 // dependency tells names of fields that say on which object another depends.
 func dependency(name string) bool {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "Selector"), "Labels")
 	return slices.ContainsFunc([]string{"Instance", "Ref", "Reference"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // reference returns what is wrong with a field by which an object depends on another.
 func reference(s *apiextensionsv1.JSONSchemaProps) string {
 	_, labels := s.Properties["matchLabels"]
+	_, path := s.Properties["fieldPath"]
+	_, version := s.Properties["resourceVersion"]
 	name, named := s.Properties["name"]
 	switch {
 	case labels:
 		return "is a dependency by labels, which finds any number of objects; make it the name of one object"
 	case s.Type == "object" && s.AdditionalProperties != nil && len(s.Properties) == 0:
 		return "is a dependency by a map, whose keys say nothing about a kind; make it the name of one object"
+	case path && version:
+		return "is an ObjectReference, which can mean any kind and namespace; make it the name of one object"
 	case s.Type == "string":
 		return unbounded(s)
 	case named && len(s.Properties) == 1:

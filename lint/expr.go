@@ -16,8 +16,16 @@ func (w *world) objectOf(e ast.Expr) types.Object {
 	return nil
 }
 
+// typeOf returns the type of an expression, or one that is invalid.
+func (w *world) typeOf(e ast.Expr) types.Type {
+	if t := w.pass.TypesInfo.TypeOf(e); t != nil {
+		return t
+	}
+	return types.Typ[types.Invalid]
+}
+
 // kind returns the kind of an expression.
-func (w *world) kind(e ast.Expr) *types.TypeName { return kindOf(w.pass.TypesInfo.TypeOf(e)) }
+func (w *world) kind(e ast.Expr) *types.TypeName { return kindOf(w.typeOf(e)) }
 
 // callee returns the function or method that is called, or nil.
 func (w *world) callee(call *ast.CallExpr) *types.Func {

@@ -180,7 +180,8 @@ func (w *world) fetched(d *ast.FuncDecl, request types.Object) {
 	})
 }
 
-// findRegistered finds the kinds for which the package registers controllers.
+// findRegistered finds the kinds for which the package registers controllers: with For, or with a watch that requests
+// the object itself.
 func (w *world) findRegistered() {
 	for _, f := range w.files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -188,9 +189,12 @@ func (w *world) findRegistered() {
 			if !is || len(call.Args) == 0 {
 				return true
 			}
-			fn := w.callee(call)
-			if fn != nil && fn.Name() == "For" && fn.Pkg() != nil && fn.Pkg().Path() == builderPath {
-				if kind := w.kind(call.Args[0]); kind != nil {
+			itself := slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+				name := typeName(w.typeOf(e))
+				return name != nil && name.Pkg() != nil && name.Pkg().Path() == runtimePath+"/pkg/handler" && strings.HasSuffix(name.Name(), "EnqueueRequestForObject")
+			})
+			for i, arg := range call.Args {
+				if kind := w.kind(arg); kind != nil && (itself || i == 0 && w.calls(call, builderPath, "For")) {
 					w.plain[kind] = true
 				}
 			}
