@@ -45,13 +45,35 @@ func (w *world) loggerFields() []finding {
 	var all []finding
 	w.eachReconciler(func(name *types.TypeName, s *ast.StructType) {
 		for _, field := range s.Fields.List {
-			if isNamed(w.pass.TypesInfo.TypeOf(field.Type), "github.com/go-logr/logr", "Logger") {
+			if isNamed(w.typeOf(field.Type), "github.com/go-logr/logr", "Logger") && w.logsBy(field) {
 				all = append(all, found(field, "a logger in a field of %s is shared by all its reconciliations and names none of them; take it from the context: "+
 					"log.FromContext(ctx), or logs.For(ctx, r)", name.Name()))
 			}
 		}
 	})
 	return all
+}
+
+// logsBy reports whether a reconciliation calls a method of the logger in a field. One that is passed on, to predicates for
+// example, or used during the start, is no matter.
+func (w *world) logsBy(field *ast.Field) bool {
+	logger := map[types.Object]bool{}
+	for _, name := range field.Names {
+		logger[w.pass.TypesInfo.Defs[name]] = true
+	}
+	is := len(field.Names) == 0 // embedded
+	for _, d := range w.reachedDecls() {
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			method, selects := n.(*ast.SelectorExpr)
+			if selects {
+				if x, through := ast.Unparen(method.X).(*ast.SelectorExpr); through {
+					is = is || logger[w.pass.TypesInfo.Uses[x.Sel]]
+				}
+			}
+			return !is
+		})
+	}
+	return is
 }
 
 // getLoggers checks methods GetLogger of reconcilers.

@@ -19,7 +19,7 @@ func specWrite() rule {
 			for _, d := range w.reachedDecls() {
 				for _, st := range w.stores(d.Body, "Spec") {
 					kind := w.kind(st.obj)
-					if custom(kind) && w.registered(kind) && kind.Pkg() != w.pass.Pkg && flow.primary(d, st.obj) {
+					if custom(kind) && w.registered(kind) && kind.Pkg() != w.pass.Pkg && !w.creates(kind) && flow.primary(d, st.obj) {
 						all = append(all, found(st.at, "the reconciler changes the spec of %s, which is its user's; work on a copy (DeepCopy) or a local variable, "+
 							"or set it in a webhook or by a default in the CRD", kind.Name()))
 					}
@@ -28,6 +28,20 @@ func specWrite() rule {
 			return all
 		},
 	}
+}
+
+// creates reports whether the package creates objects of a kind: their spec is then its own, not a user's.
+func (w *world) creates(kind *types.TypeName) bool {
+	is := false
+	for _, d := range w.decls {
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			if r := w.clientCall(n); r.verb == "Create" && w.kind(r.obj) == kind {
+				is = true
+			}
+			return !is
+		})
+	}
+	return is
 }
 
 // flow is a parameter of a function.

@@ -149,6 +149,10 @@ func (s *statusWriters) write(d *ast.FuncDecl, at ast.Node, obj ast.Expr, isRequ
 	case from == parameter && kind != nil && defaulter(fn):
 		from = read
 	}
+	if i := s.sameKind(fn, kind); isRequest && from != read && from != parameter && i >= 0 {
+		// What is sent is made from the parameter, as for server-side apply.
+		from, index = parameter, i
+	}
 	if from == parameter {
 		if !slices.Contains(s.params[fn], index) {
 			s.params[fn] = append(s.params[fn], index)
@@ -161,6 +165,16 @@ func (s *statusWriters) write(d *ast.FuncDecl, at ast.Node, obj ast.Expr, isRequ
 	}
 	s.found = append(s.found, found(at, "this %s %s in a package that has no reconciler for it; have the reconciler of %s report it, "+
 		"for example from a field of the spec or an annotation", what, name, name))
+}
+
+// sameKind returns the index of the first parameter that is of a kind, or -1.
+func (*statusWriters) sameKind(fn *types.Func, kind *types.TypeName) int {
+	for i := range fn.Signature().Params().Len() {
+		if kind != nil && kindOf(fn.Signature().Params().At(i).Type()) == kind {
+			return i
+		}
+	}
+	return -1
 }
 
 // defaulter tells the method of a webhook that sets defaults: its object is not that of a reconciler.

@@ -61,7 +61,7 @@ func wideWatch() rule {
 			w.pass.ExportPackageFact(&watchesAll{Kinds: names})
 			var all []finding
 			for _, call := range managers {
-				if !limited {
+				if !limited && w.visible(call) {
 					all = append(all, found(call, "this manager's cache holds every %s of the cluster, because a controller watches the kind without options; limit it "+
 						"with cache.Options.ByObject or DefaultNamespaces, or watch with builder.OnlyMetadata", strings.Join(names, " and every ")))
 				}
@@ -69,6 +69,37 @@ func wideWatch() rule {
 			return all
 		},
 	}
+}
+
+// visible reports whether the options of a manager are a literal in this package: what makes them elsewhere may limit the cache.
+func (w *world) visible(call *ast.CallExpr) bool {
+	if len(call.Args) != 2 {
+		return false
+	}
+	if literal(call.Args[1]) != nil {
+		return true
+	}
+	options := w.objectOf(call.Args[1])
+	literals, others := 0, 0
+	for _, d := range w.decls {
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			a, is := n.(*ast.AssignStmt)
+			if !is {
+				return true
+			}
+			for i, left := range a.Lhs {
+				switch {
+				case options == nil || w.objectOf(left) != options:
+				case len(a.Lhs) == len(a.Rhs) && literal(a.Rhs[i]) != nil:
+					literals++
+				default:
+					others++
+				}
+			}
+			return true
+		})
+	}
+	return literals > 0 && others == 0
 }
 
 // newsManager tells ctrl.NewManager, which is a variable.

@@ -58,3 +58,13 @@ type Database struct {
 
 // DeepCopyObject implements runtime.Object.
 func (d *Database) DeepCopyObject() runtime.Object { out := *d; return &out }
+
+// Store is a kind that an operator creates.
+type Store struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              Spec `json:"spec,omitempty"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (s *Store) DeepCopyObject() runtime.Object { out := *s; return &out }

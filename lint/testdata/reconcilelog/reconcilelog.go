@@ -23,8 +23,9 @@ func (r *Shops) GetLogger(ctx context.Context) logr.Logger {
 }
 
 func (r *Shops) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fmt.Println("reconciling")   // want "fmt.Println in a reconciliation goes to standard output"
-	klog.Info("reconciling")     // want "klog in a reconciliation has neither the controller nor the object"
+	fmt.Println("reconciling") // want "fmt.Println in a reconciliation goes to standard output"
+	klog.Info("reconciling")   // want "klog in a reconciliation has neither the controller nor the object"
+	r.Log.Info("reconciling")
 	logger.Info("reconciling")   // want "the logger logger belongs to the package"
 	ctrl.Log.Info("reconciling") // want "the logger Log belongs to the package"
 	r.GetLogger(ctx).Info(fmt.Sprint("reconciling"))
@@ -53,5 +54,14 @@ func (r *Misnamed) GetLogger(ctx context.Context) logr.Logger { // want "GetLogg
 func (r *Misnamed) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
+
+type onlyForPredicates struct{ log logr.Logger }
+
+func (r *onlyForPredicates) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	keep(r.log)
+	return ctrl.Result{}, nil
+}
+
+func keep(logr.Logger) {}
 
 type notAReconciler struct{ Log logr.Logger }

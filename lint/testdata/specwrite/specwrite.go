@@ -47,3 +47,15 @@ func (looped) Reconcile(_ context.Context, r *loop.Run[*api.Shop]) loop.Outcome 
 	r.Obj.Status.Phase = "x"
 	return loop.Done()
 }
+
+// maker creates Stores, so that their spec is its own.
+type maker struct{ client.Client }
+
+func (r maker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	store := &api.Store{}
+	if err := r.Get(ctx, req.NamespacedName, store); err != nil {
+		return ctrl.Result{}, r.Create(ctx, store)
+	}
+	store.Spec.Size = 1
+	return ctrl.Result{}, r.Update(ctx, store)
+}

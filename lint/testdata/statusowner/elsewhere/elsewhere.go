@@ -23,6 +23,7 @@ func stores(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	_ = helper.Save(ctx, c, shop)           // want "this calls Save, which changes the status of Shop"
 	_ = c.Status().Patch(ctx, shop, nil)    // want "this writes the status of Shop"
 	_ = c.Status().Update(ctx, &api.Shop{}) // want "this writes the status of Shop"
+	_ = helper.Applied(ctx, c, shop)        // want "this calls Applied, which changes the status of Shop"
 	shop.Spec.Size = 3
 	shop.Status = api.Status{} // as before it is created again
 	return c.Update(ctx, shop)

@@ -26,3 +26,16 @@ func Save(ctx context.Context, c client.Client, obj client.Object) error {
 
 // Phase only reads it.
 func Phase(shop *api.Shop) string { return shop.Status.Phase }
+
+// Apply writes the status of its parameter by an object that is made from it.
+func Apply(ctx context.Context, c client.Client, shop *api.Shop) error {
+	return c.Status().Update(ctx, base(shop))
+}
+
+// Applied does so by a variable.
+func Applied(ctx context.Context, c client.Client, shop *api.Shop) error {
+	made := base(shop)
+	return c.Status().Update(ctx, made)
+}
+
+func base(shop *api.Shop) *api.Shop { return &api.Shop{ObjectMeta: shop.ObjectMeta} }
