@@ -1,4 +1,5 @@
-// Command trimtab starts a Kubernetes control plane on this machine and shows operators at work.
+// Command trimtab starts a Kubernetes control plane on this machine, shows operators at work, and finds mistakes in the code of
+// operators. It is also a tool for go vet -vettool.
 package main
 
 import (
