@@ -44,20 +44,8 @@ func (w *world) ownable(d *ast.FuncDecl, obj types.Object) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
-				switch {
-				case w.objectOf(left) == obj && len(n.Lhs) == len(n.Rhs):
-					lit := literal(n.Rhs[i])
-					if lit == nil {
-						sure = false
-						return true
-					}
-					same = same || w.inNamespace(lit)
-					sure = sure && !mentions(lit, "OwnerReferences")
-				case w.mentionsObject(left, obj) && mentions(left, "OwnerReferences", "ObjectMeta"):
-					sure = false
-				case w.objectOf(n.Rhs[min(i, len(n.Rhs)-1)]) == obj:
-					sure = false // it has another name
-				}
+				placed, harmless := w.assignment(obj, left, n.Rhs[min(i, len(n.Rhs)-1)], len(n.Lhs) == len(n.Rhs))
+				same, sure = same || placed, sure && harmless
 			}
 		case *ast.CallExpr:
 			if w.clientCall(n).verb == "" && w.mentionsCall(n, obj) {
@@ -72,6 +60,19 @@ func (w *world) ownable(d *ast.FuncDecl, obj types.Object) bool {
 		return true
 	})
 	return same && sure
+}
+
+// assignment looks at one assignment: placed says that it makes obj in the namespace of a primary, and harmless that it neither sets
+// an owner nor lets other code do so. alone: there is a value for each variable.
+func (w *world) assignment(obj types.Object, left, right ast.Expr, alone bool) (placed, harmless bool) {
+	switch {
+	case w.objectOf(left) == obj && alone:
+		lit := literal(right)
+		return lit != nil && w.inNamespace(lit), lit != nil && !mentions(lit, "OwnerReferences")
+	case w.mentionsObject(left, obj) && mentions(left, "OwnerReferences", "ObjectMeta"):
+		return false, false
+	}
+	return false, w.objectOf(right) != obj // else it has another name, too
 }
 
 // mentionsCall reports whether a call is given the object, or is one of its methods that could set owners.

@@ -206,7 +206,7 @@ func (w *world) origin(d *ast.FuncDecl, e ast.Expr) (from origin, index int) {
 		return read, 0
 	}
 	if x, is := e.(*ast.IndexExpr); is {
-		if sel, is := ast.Unparen(x.X).(*ast.SelectorExpr); is && sel.Sel.Name == "Items" {
+		if isItems(x.X) {
 			return read, 0
 		}
 		return unknown, 0
@@ -241,23 +241,14 @@ func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
-				if w.objectOf(left) != obj {
-					continue
-				}
-				if len(n.Rhs) == len(n.Lhs) || i == 0 {
+				if w.objectOf(left) == obj && (len(n.Rhs) == len(n.Lhs) || i == 0) {
 					note(w.made(n.Rhs[min(i, len(n.Rhs)-1)]))
 				}
 			}
 		case *ast.ValueSpec:
-			for i, name := range n.Names {
-				if w.objectOf(name) == obj && len(n.Values) == 0 {
-					note(fresh)
-				} else if w.objectOf(name) == obj && i < len(n.Values) {
-					note(w.made(n.Values[i]))
-				}
-			}
+			note(w.declared(n, obj))
 		case *ast.RangeStmt:
-			if sel, is := ast.Unparen(n.X).(*ast.SelectorExpr); is && n.Value != nil && sel.Sel.Name == "Items" && w.objectOf(n.Value) == obj {
+			if n.Value != nil && isItems(n.X) && w.objectOf(n.Value) == obj {
 				note(read)
 			}
 		case *ast.CallExpr:
@@ -268,6 +259,26 @@ func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
 		return true
 	})
 	return from
+}
+
+// declared tells where the value of a variable comes from that is declared with var.
+func (w *world) declared(n *ast.ValueSpec, obj types.Object) origin {
+	for i, name := range n.Names {
+		switch {
+		case w.objectOf(name) != obj:
+		case len(n.Values) == 0:
+			return fresh
+		case i < len(n.Values):
+			return w.made(n.Values[i])
+		}
+	}
+	return unknown
+}
+
+// isItems tells the elements of a list.
+func isItems(e ast.Expr) bool {
+	sel, is := ast.Unparen(e).(*ast.SelectorExpr)
+	return is && sel.Sel.Name == "Items"
 }
 
 // made tells what kind of value an expression makes.
@@ -294,7 +305,7 @@ func (w *world) made(e ast.Expr) origin {
 		}
 		return read
 	case *ast.IndexExpr:
-		if sel, is := ast.Unparen(x.X).(*ast.SelectorExpr); is && sel.Sel.Name == "Items" {
+		if isItems(x.X) {
 			return read
 		}
 	case *ast.SelectorExpr:

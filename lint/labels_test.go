@@ -105,7 +105,12 @@ func queries(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	defer func() { stop(); <-ended }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
 	create := func(obj client.Object) {
 		if err := admin.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)

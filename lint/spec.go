@@ -76,7 +76,7 @@ func (f *flows) argument(p flow) bool {
 	}
 	f.known[p] = true // a function that calls itself passes what it was given
 	calls, all := 0, true
-	if f.world.reconcilers[typeNameOfReceiver(p.fn)] && p.fn.Name() == "Reconcile" {
+	if f.reconcilers[typeNameOfReceiver(p.fn)] && p.fn.Name() == "Reconcile" {
 		return true
 	}
 	for _, d := range f.decls {

@@ -27,48 +27,53 @@ func wideWatch() rule {
 			"out: cache.Options.ByObject with a label selector, cache.Options.DefaultNamespaces, builder.OnlyMetadata, or a name with trigger.Reference.",
 		facts: []analysis.Fact{new(watchesAll)},
 		find: func(w *world) []finding {
-			kinds := map[string]bool{}
-			var managers []*ast.CallExpr
-			limited := false
-			for _, f := range w.files {
-				limited = limited || mentions(f, "ByObject", "DefaultLabelSelector", "DefaultFieldSelector", "DefaultNamespaces", "NewCache", "DefaultTransform")
-				ast.Inspect(f, func(n ast.Node) bool {
-					call, is := n.(*ast.CallExpr)
-					if !is {
-						return true
-					}
-					if kind := w.wide(call); kind != "" {
-						kinds[kind] = true
-					}
-					if w.calls(call, runtimePath+"/pkg/manager", "New") || w.newsManager(call) {
-						managers = append(managers, call)
-					}
-					return true
-				})
-			}
-			for _, imported := range w.pass.Pkg.Imports() {
-				fact := &watchesAll{}
-				if w.pass.ImportPackageFact(imported, fact) {
-					for _, k := range fact.Kinds {
-						kinds[k] = true
-					}
-				}
-			}
-			names := slices.Sorted(maps.Keys(kinds))
-			if len(names) == 0 {
+			kinds, managers := w.watched()
+			if len(kinds) == 0 {
 				return nil
 			}
-			w.pass.ExportPackageFact(&watchesAll{Kinds: names})
+			w.pass.ExportPackageFact(&watchesAll{Kinds: kinds})
 			var all []finding
 			for _, call := range managers {
-				if !limited && w.visible(call) {
+				if w.visible(call) {
 					all = append(all, found(call, "this manager's cache holds every %s of the cluster, because a controller watches the kind without options; limit it "+
-						"with cache.Options.ByObject or DefaultNamespaces, or watch with builder.OnlyMetadata", strings.Join(names, " and every ")))
+						"with cache.Options.ByObject or DefaultNamespaces, or watch with builder.OnlyMetadata", strings.Join(kinds, " and every ")))
 				}
 			}
 			return all
 		},
 	}
+}
+
+// watched returns the kinds of which controllers here, and in imported packages, watch all objects, and the calls that make
+// managers without any limit in sight.
+func (w *world) watched() (kinds []string, managers []*ast.CallExpr) {
+	all := map[string]bool{}
+	for _, imported := range w.pass.Pkg.Imports() {
+		fact := &watchesAll{}
+		if w.pass.ImportPackageFact(imported, fact) {
+			for _, kind := range fact.Kinds {
+				all[kind] = true
+			}
+		}
+	}
+	limited := false
+	for _, f := range w.files {
+		limited = limited || mentions(f, "ByObject", "DefaultLabelSelector", "DefaultFieldSelector", "DefaultNamespaces", "NewCache")
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if kind := w.wide(call); is && kind != "" {
+				all[kind] = true
+			}
+			if is && (w.calls(call, runtimePath+"/pkg/manager", "New") || w.newsManager(call)) {
+				managers = append(managers, call)
+			}
+			return true
+		})
+	}
+	if limited {
+		managers = nil
+	}
+	return slices.Sorted(maps.Keys(all)), managers
 }
 
 // visible reports whether the options of a manager are a literal in this package: what makes them elsewhere may limit the cache.
@@ -114,6 +119,9 @@ func (w *world) newsManager(call *ast.CallExpr) bool {
 
 // wide returns the kind of which a call watches all objects.
 func (w *world) wide(call *ast.CallExpr) string {
+	if call == nil {
+		return ""
+	}
 	owns := w.calls(call, builderPath, "Owns") && len(call.Args) == 1
 	watches := w.calls(call, builderPath, "Watches") && len(call.Args) == 2
 	if !owns && !watches {
@@ -151,6 +159,25 @@ func readBack() rule {
 	}
 }
 
+// readIn returns the read of an object from the cache among statements that follow its write. ends: the variable then has
+// another value, whether or not that came from the cache.
+func (w *world) readIn(nodes []ast.Node, obj types.Object, written request) (read ast.Node, ends bool) {
+	for _, n := range nodes {
+		if a, is := n.(*ast.AssignStmt); is && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return w.objectOf(e) == obj }) {
+			return nil, true
+		}
+		r := w.requestIn(n, "Get")
+		if r.verb == "" || w.objectOf(r.obj) != obj || n.Pos() <= written.call.End() {
+			continue
+		}
+		if mentions(r.call.Fun, "APIReader", "Live", "apiReader", "GetAPIReader") {
+			return nil, true
+		}
+		return r.call, true
+	}
+	return nil, false
+}
+
 // requestIn returns the first request with one of the verbs in a statement or expression.
 func (w *world) requestIn(n ast.Node, verbs ...string) request {
 	var r request
@@ -177,17 +204,12 @@ func (w *world) reads(from *cfg.Block, start int, written request) []finding {
 	seen := map[*cfg.Block]bool{}
 	var walk func(b *cfg.Block, start int)
 	walk = func(b *cfg.Block, start int) {
-		for _, n := range b.Nodes[start:] {
-			if a, is := n.(*ast.AssignStmt); is && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return w.objectOf(e) == obj }) {
-				return
-			}
-			if r := w.requestIn(n, "Get"); r.verb != "" && w.objectOf(r.obj) == obj && n.Pos() > written.call.End() {
-				if !mentions(r.call.Fun, "APIReader", "Live", "apiReader", "GetAPIReader") {
-					all = append(all, found(r.call, "this may read the %s as it was before the write above, because the client reads from a cache; use the object that the "+
-						"write has filled, or return", kind.Name()))
-				}
-				return
-			}
+		if read, ends := w.readIn(b.Nodes[start:], obj, written); read != nil {
+			all = append(all, found(read, "this may read the %s as it was before the write above, because the client reads from a cache; use the object that the "+
+				"write has filled, or return", kind.Name()))
+			return
+		} else if ends {
+			return
 		}
 		for _, next := range b.Succs {
 			branch, is := next.Stmt.(*ast.IfStmt)

@@ -189,10 +189,7 @@ func (w *world) findRegistered() {
 			if !is || len(call.Args) == 0 {
 				return true
 			}
-			itself := slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
-				name := typeName(w.typeOf(e))
-				return name != nil && name.Pkg() != nil && name.Pkg().Path() == runtimePath+"/pkg/handler" && strings.HasSuffix(name.Name(), "EnqueueRequestForObject")
-			})
+			itself := slices.ContainsFunc(call.Args, w.enqueuesObject)
 			for i, arg := range call.Args {
 				if kind := w.kind(arg); kind != nil && (itself || i == 0 && w.calls(call, builderPath, "For")) {
 					w.plain[kind] = true
@@ -201,6 +198,17 @@ func (w *world) findRegistered() {
 			return true
 		})
 	}
+	w.findLooped()
+}
+
+// enqueuesObject tells the handler that requests the object of the event itself.
+func (w *world) enqueuesObject(e ast.Expr) bool {
+	name := typeName(w.typeOf(e))
+	return name != nil && name.Pkg() != nil && name.Pkg().Path() == runtimePath+"/pkg/handler" && strings.HasSuffix(name.Name(), "EnqueueRequestForObject")
+}
+
+// findLooped finds the kinds for which trimtab's packages are used: they are their first type arguments.
+func (w *world) findLooped() {
 	for id, instance := range w.pass.TypesInfo.Instances {
 		obj := w.pass.TypesInfo.Uses[id]
 		if obj == nil || obj.Pkg() == nil || instance.TypeArgs.Len() == 0 || w.inTest(id.Pos()) {

@@ -13,11 +13,12 @@ import (
 const Name = "trimtab"
 
 // The plugin system of golangci-lint finds what registers itself by being imported.
-var _ = registered()
+var _ = registered(Name)
 
-func registered() struct{} {
-	register.Plugin(Name, func(any) (register.LinterPlugin, error) { return plugin{}, nil })
-	return struct{}{}
+// registered registers the plugin and returns its name.
+func registered(name string) string {
+	register.Plugin(name, func(any) (register.LinterPlugin, error) { return plugin{}, nil })
+	return name
 }
 
 type plugin struct{}

@@ -13,11 +13,11 @@ import (
 // TestPlugin: golangci-lint finds the linter by its name, and gets every analyzer with types.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
-	make, err := register.GetPlugin(golangci.Name)
+	build, err := register.GetPlugin(golangci.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin, err := make(nil)
+	plugin, err := build(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

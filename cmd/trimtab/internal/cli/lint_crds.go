@@ -50,7 +50,7 @@ func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	var all []*apiextensionsv1.CustomResourceDefinition
 	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
 	for {
