@@ -14,17 +14,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/tools/go/analysis"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trimtab-dev/trimtab/lint"
 )
 
-// The test binary is the tool of go vet, so that what is tested is what users run.
 func TestMain(m *testing.M) {
-	if lint.IsVet(os.Args[1:]) {
-		lint.Vet()
-		return
-	}
+	logf.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
@@ -33,14 +31,14 @@ type finding struct {
 	analyzer, text string
 }
 
-// vet runs all analyzers over folders and returns what they find by "file:line".
+// vet runs all analyzers over folders, as users do, and returns what they find by "file:line".
 func vet(t *testing.T, folders ...string) map[string][]finding {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	tool := filepath.Join(t.TempDir(), "vettool")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./testdata/vettool").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + self, "-json"}, folders...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + tool, "-json"}, folders...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -68,3 +68,9 @@ type Store struct {
 
 // DeepCopyObject implements runtime.Object.
 func (s *Store) DeepCopyObject() runtime.Object { out := *s; return &out }
+
+// ShopApplyConfiguration is what generators make for server-side apply.
+type ShopApplyConfiguration struct{}
+
+// IsApplyConfiguration implements runtime.ApplyConfiguration.
+func (*ShopApplyConfiguration) IsApplyConfiguration() {}

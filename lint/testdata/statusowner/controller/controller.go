@@ -26,6 +26,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	shop.Status.Phase = "ready"
 	shop.SetPhase("ready")
+	if err := r.Status().Apply(ctx, &api.ShopApplyConfiguration{}); err != nil {
+		return ctrl.Result{}, err
+	}
 	helper.Indirectly(shop)
 	pod := &corev1.Pod{}
 	if err := r.Get(ctx, req.NamespacedName, pod); err != nil {

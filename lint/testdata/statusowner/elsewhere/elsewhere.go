@@ -15,15 +15,16 @@ func stores(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	if err := c.Get(ctx, key, shop); err != nil {
 		return err
 	}
-	shop.Status.Phase = "closed"            // want "this changes the status of Shop in a package that has no reconciler for it; have the reconciler of Shop report it"
-	shop.Status.Names[0] = "a"              // want "this changes the status of Shop"
-	shop.SetPhase("closed")                 // want "this calls SetPhase, which changes the status of Shop"
-	helper.Ready(shop)                      // want "this calls Ready, which changes the status of Shop"
-	helper.Indirectly(shop)                 // want "this calls Indirectly, which changes the status of Shop"
-	_ = helper.Save(ctx, c, shop)           // want "this calls Save, which changes the status of Shop"
-	_ = c.Status().Patch(ctx, shop, nil)    // want "this writes the status of Shop"
-	_ = c.Status().Update(ctx, &api.Shop{}) // want "this writes the status of Shop"
-	_ = helper.Applied(ctx, c, shop)        // want "this calls Applied, which changes the status of Shop"
+	shop.Status.Phase = "closed"                             // want "this changes the status of Shop in a package that has no reconciler for it; have the reconciler of Shop report it"
+	shop.Status.Names[0] = "a"                               // want "this changes the status of Shop"
+	shop.SetPhase("closed")                                  // want "this calls SetPhase, which changes the status of Shop"
+	helper.Ready(shop)                                       // want "this calls Ready, which changes the status of Shop"
+	helper.Indirectly(shop)                                  // want "this calls Indirectly, which changes the status of Shop"
+	_ = helper.Save(ctx, c, shop)                            // want "this calls Save, which changes the status of Shop"
+	_ = c.Status().Patch(ctx, shop, nil)                     // want "this writes the status of Shop"
+	_ = c.Status().Update(ctx, &api.Shop{})                  // want "this writes the status of Shop"
+	_ = helper.Applied(ctx, c, shop)                         // want "this calls Applied, which changes the status of Shop"
+	_ = c.Status().Apply(ctx, &api.ShopApplyConfiguration{}) // want "this writes the status of Shop"
 	shop.Spec.Size = 3
 	shop.Status = api.Status{} // as before it is created again
 	return c.Update(ctx, shop)
