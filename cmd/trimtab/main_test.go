@@ -78,6 +78,9 @@ func TestLint(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.org}\nspec:\n  versions:\n" +
 		"  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n" +
 		"            properties:\n              poolRef: {type: string}\n"
+	if err := os.WriteFile(filepath.Join(dir, "template.yaml"), []byte("{{ if .x }}\na: b: c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "shops.yaml"), []byte("kind: List\n---\n"+crd), 0o600); err != nil {
 		t.Fatal(err)
 	}

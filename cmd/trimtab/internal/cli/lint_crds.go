@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -46,13 +47,12 @@ func lintCRDs(out io.Writer, folder string) (wrong bool, err error) {
 
 // readCRDs returns the CRDs among the objects in a file, in which there may be others.
 func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	data, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(data, []byte("kind: CustomResourceDefinition")) {
+		return nil, err // it may be the template of a chart, which is no YAML
 	}
-	defer file.Close()
 	var all []*apiextensionsv1.CustomResourceDefinition
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		var raw map[string]any
 		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
