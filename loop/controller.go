@@ -50,7 +50,7 @@ type Controller[T client.Object] struct {
 	live      client.Reader
 	clientset clientset
 	events    events.EventRecorder
-	log       logr.Logger
+	log       logr.Logger //trimtab:allow reconcilelog for what is no pass: the start, the end of an object, bugs of the loop itself
 	sink      trace.Sink
 	spans     trace.Spans
 	passes    passCounter
