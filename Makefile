@@ -82,6 +82,7 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 lint: cluster ## linters and formatters over all modules
 	$(LINT) run $(LIGHT)
 	$(LINT) run --disable exhaustive,staticcheck $(HEAVY)
+	$(GO) run ./cmd/trimtab lint --crds samples ./...
 
 .PHONY: format
 format: ## write what the formatters want

@@ -1,6 +1,7 @@
 // Package crdcheck finds mistakes in CustomResourceDefinitions that the API server accepts.
 //
-// [Defaults] is called in a test with the CRDs of an operator. Start with its example.
+// [Defaults] and [References] are called in a test with the CRDs of an operator, or by trimtab lint --crds. Start with their
+// examples.
 package crdcheck
 
 import (

@@ -1,6 +1,7 @@
 package crdcheck_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,7 +108,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestOwnKinds: the kinds of this repository keep the rule.
+// TestOwnKinds: the kinds of this repository keep the rules.
 func TestOwnKinds(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../*/*/crds/*.yaml")
@@ -123,7 +124,7 @@ func TestOwnKinds(t *testing.T) {
 		if err := yaml.Unmarshal(data, crd); err != nil {
 			t.Fatal(err)
 		}
-		if err := crdcheck.Defaults(crd); err != nil {
+		if err := errors.Join(crdcheck.Defaults(crd), crdcheck.References(crd)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

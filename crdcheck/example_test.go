@@ -36,3 +36,27 @@ spec:
 	// <nil>
 	// CRD shops.example.org, version v1: spec.tls gets no defaults when it is left out, and {"port":443} when it is {}; add default: {} (+kubebuilder:default={})
 }
+
+// A dependency is the name of one object.
+func ExampleReferences() {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := yaml.Unmarshal([]byte(`
+metadata: {name: shops.example.org}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              databaseInstance: {type: string, minLength: 1}
+              cacheRef: {type: object, properties: {matchLabels: {type: object}}}
+`), crd)
+	fmt.Println(err)
+	fmt.Println(crdcheck.References(crd))
+	// Output:
+	// <nil>
+	// CRD shops.example.org, version v1: spec.cacheRef is a dependency by labels, which finds any number of objects; make it the name of one object
+	// CRD shops.example.org, version v1: spec.databaseInstance takes texts that are no name of an object; add maxLength: 253, pattern: ^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$
+}

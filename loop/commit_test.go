@@ -18,6 +18,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -205,7 +206,7 @@ func TestCommit(t *testing.T) {
 	t.Run("002-45 a conflict of the status is repeated without an event", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
-		w := newControllerTest(t, a, options{}, answerFirst(http.MethodPatch, "/status", http.StatusConflict))
+		w := newControllerTest(t, a, options{}, looptest.Inject(looptest.Fault{On: "apply probes/status", Nth: 1, Code: http.StatusConflict}).Wrap)
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.next(a)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -45,8 +46,8 @@ func conflicts(b *testing.B, ungated, theirs bool) {
 	testenv.InstallFS(b, cfg, probe.CRDs)
 	admin, namespace := testenv.Client(b, cfg, probe.AddToScheme, clientgoscheme.AddToScheme), testenv.Namespace(b, cfg)
 	cfg, requests := testenv.Requests(cfg)
-	late := &lag{resource: "configmaps", delay: 500 * time.Millisecond}
-	cfg.Wrap(late.wrap)
+	late := &looptest.Lag{Resource: "configmaps", Delay: 500 * time.Millisecond}
+	cfg.Wrap(late.Wrap)
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{probe.AddToScheme, clientgoscheme.AddToScheme} {
 		if err := add(s); err != nil {

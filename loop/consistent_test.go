@@ -22,21 +22,22 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 // laggingTest is a controller whose cache shows ConfigMaps late.
 type laggingTest struct {
 	*controllerTest
-	*lag
+	*looptest.Lag
 }
 
 // lagging starts a controller of one worker. The client reads all forms of objects from the cache.
 func lagging(t *testing.T, a *author, change ...func(*ctrl.Options)) laggingTest {
 	t.Helper()
-	l := &lag{resource: "configmaps"}
-	w := laggingTest{newNamespaceTest(t, l.wrap), l}
-	t.Cleanup(l.release)
+	l := &looptest.Lag{Resource: "configmaps"}
+	w := laggingTest{newNamespaceTest(t, l.Wrap), l}
+	t.Cleanup(l.Release)
 	change = append([]func(*ctrl.Options){func(o *ctrl.Options) { o.Client.Cache = &client.CacheOptions{Unstructured: true} }}, change...)
 	w.manage(loop.New(loop.Reconciler[*probe.Probe](a), options{Workers: 1, Trace: a.sink()}).SetupWithManager, change...)
 	return w
@@ -195,7 +196,7 @@ func TestConsistent(t *testing.T) {
 				return err
 			}
 			var wrong []error
-			w.hold()
+			w.Hold()
 			for _, write := range writesOf(r.Obj.Namespace) {
 				version, err := write.do(ctx, r.Client())
 				if err != nil {
@@ -215,10 +216,10 @@ func TestConsistent(t *testing.T) {
 	})
 	t.Run("G1 a status, and the object of the pass itself", func(t *testing.T) {
 		t.Parallel()
-		l := &lag{resource: "probes"}
+		l := &looptest.Lag{Resource: "probes"}
 		a, result := once(func(ctx context.Context, r *run) error {
-			l.hold()
-			defer l.release()
+			l.Hold()
+			defer l.Release()
 			c, key := r.Client(), client.ObjectKeyFromObject(r.Obj)
 			own := &probe.Probe{}
 			if err := c.Get(ctx, key, own); err != nil {
@@ -242,7 +243,7 @@ func TestConsistent(t *testing.T) {
 			}
 			return nil
 		})
-		w := newNamespaceTest(t, l.wrap)
+		w := newNamespaceTest(t, l.Wrap)
 		w.start(a, options{})
 		w.create("a")
 		if err := <-result; err != nil {
@@ -258,7 +259,7 @@ func TestConsistent(t *testing.T) {
 					return fmt.Errorf("the cache does not show the child, %s", form)
 				}
 			}
-			w.hold()
+			w.Hold()
 			if err := r.Client().DeleteAllOf(ctx, child(""), client.InNamespace(w.namespace), client.MatchingLabels{"trimtab.dev/test": "child"}); err != nil {
 				return err
 			}
@@ -370,7 +371,7 @@ func TestConsistentPasses(t *testing.T) {
 			if _, err := get(ctx, r); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("before it is created, Get returned %w", err)
 			}
-			w.hold()
+			w.Hold()
 			return r.Client().Create(ctx, child(r.Obj.Namespace))
 		}, func(ctx context.Context, r *run) error {
 			w.requests.Reset()
@@ -389,7 +390,7 @@ func TestConsistentPasses(t *testing.T) {
 			t.Fatal(name)
 		}
 		marked(w, passes)
-		w.release()
+		w.Release()
 		if name := <-passes; name != "a" {
 			t.Fatal(name)
 		}
@@ -404,7 +405,7 @@ func TestConsistentPasses(t *testing.T) {
 				return errors.New("the cache does not show the child")
 			}
 			old = obj.UID
-			w.hold()
+			w.Hold()
 			if err := r.Client().Delete(ctx, obj); err != nil {
 				return err
 			}
@@ -435,7 +436,7 @@ func TestConsistentPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		marked(w, passes)
-		w.release()
+		w.Release()
 		if name := <-passes; name != "a" {
 			t.Fatal(name)
 		}
@@ -448,8 +449,8 @@ func TestConsistentPasses(t *testing.T) {
 			if !poll.Until(func() bool { return r.Client().Get(ctx, client.ObjectKeyFromObject(obj), obj) == nil }) {
 				return errors.New("the cache does not show the child")
 			}
-			w.hold()
-			defer w.release()
+			w.Hold()
+			defer w.Release()
 			if err := r.Client().Delete(ctx, obj); err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ type Controller[T client.Object] struct {
 	live      client.Reader
 	clientset clientset
 	events    events.EventRecorder
-	log       logr.Logger
+	log       logr.Logger //trimtab:allow reconcilelog for what is no pass: the start, the end of an object, bugs of the loop itself
 	sink      trace.Sink
 	spans     trace.Spans
 	passes    passCounter
@@ -81,8 +81,18 @@ func (c *Controller[T]) TraceTo(sink trace.Sink) {
 	}
 }
 
-// SpansTo opens a span of spans for each pass. Call it before SetupWithManager.
-func (c *Controller[T]) SpansTo(spans trace.Spans) { c.spans = spans }
+// SpansTo opens a span of spans for each pass, unless the controller has spans already. Call it before SetupWithManager.
+func (c *Controller[T]) SpansTo(spans trace.Spans) {
+	if c.spans == nil {
+		c.spans = spans
+	}
+}
+
+// Name returns the name of the controller in logs and metrics: [Options.Name], or that of its kind in lowercase.
+func (c *Controller[T]) Name(scheme *runtime.Scheme) (string, error) {
+	gvk, err := c.GroupVersionKind(scheme)
+	return or(c.options.Name, strings.ToLower(gvk.Kind)), err
+}
 
 // Govern sets the operator's terms. Call it before SetupWithManager.
 func (c *Controller[T]) Govern(terms Terms) { c.terms = terms }
@@ -141,6 +151,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		MaxConcurrentReconciles: c.options.workers(),
 		RateLimiter:             c.memory,
 		EnableWarmup:            new(true),
+		NewQueue:                queueOf(mgr),
 	})
 	if err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
@@ -177,7 +188,9 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return fmt.Errorf("the manager's scheme lacks the controller's kind; add its AddToScheme: %w", err)
 	}
 	c.gvk = gvk
-	c.name = or(c.options.Name, strings.ToLower(gvk.Kind))
+	if c.name, err = c.Name(c.scheme); err != nil {
+		return err
+	}
 	if err := c.check(c.name); err != nil {
 		return err
 	}

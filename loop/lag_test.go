@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,55 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
 	"github.com/trimtab-dev/trimtab/trace"
 )
-
-// late has every event of a watch arrive after a time.
-func late(lag time.Duration) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
-			answer, err := next.RoundTrip(r)
-			if err == nil && r.URL.Query().Get("watch") != "" {
-				answer.Body = newDelayedBody(answer.Body, lag)
-			}
-			return answer, err
-		})
-	}
-}
-
-// delayedBody is a body whose bytes arrive after a time.
-type delayedBody struct {
-	io.Reader
-	io.Closer
-}
-
-func newDelayedBody(from io.ReadCloser, lag time.Duration) io.ReadCloser {
-	type chunk struct {
-		data []byte
-		due  time.Time
-	}
-	chunks := make(chan chunk, 10_000)
-	out, in := io.Pipe()
-	go func() {
-		defer close(chunks)
-		for {
-			data := make([]byte, 32<<10)
-			n, err := from.Read(data)
-			chunks <- chunk{data[:n], time.Now().Add(lag)}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	go func() {
-		for c := range chunks {
-			<-time.After(time.Until(c.due))
-			in.Write(c.data) //nolint:errcheck // its reader may have gone
-		}
-		in.Close()
-	}()
-	return delayedBody{Reader: out, Closer: from}
-}
 
 // writer is an author whose object is written in each pass, and who notes the versions.
 type writer struct {
@@ -112,7 +65,7 @@ func TestReadsOwnWrites(t *testing.T) {
 			r.Obj.Status.Note = name
 			return loop.Again() // in a fifth of the lag
 		})
-		k := newControllerTest(t, w, options{Name: "late", Workers: objects}, late(lag))
+		k := newControllerTest(t, w, options{Name: "late", Workers: objects}, (&looptest.Lag{Delay: lag}).Wrap)
 		for n := range objects {
 			k.create(fmt.Sprintf("p%d", n))
 		}

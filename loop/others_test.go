@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -107,7 +108,7 @@ func TestFailuresOfWrites(t *testing.T) {
 	t.Run("a pass that stops is repeated until its status is written", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(func(context.Context, *run) loop.Outcome { return loop.Terminal("Refused", errBroken) })
-		w := newControllerTest(t, a, options{}, failFirst(http.MethodPatch, "/status"))
+		w := newControllerTest(t, a, options{}, looptest.Inject(looptest.Fault{On: "apply probes/status", Nth: 1, Code: http.StatusInternalServerError}).Wrap)
 		w.create("a")
 		w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 	})
@@ -172,28 +173,6 @@ func (w *controllerTest) awaitEvent(reason string) {
 		<-tick.C
 	}
 	w.t.Fatalf("no event with reason %s", reason)
-}
-
-// failFirst answers the first request of a method whose path ends so with 500.
-func failFirst(method, suffix string) func(http.RoundTripper) http.RoundTripper {
-	return answerFirst(method, suffix, http.StatusInternalServerError)
-}
-
-// answerFirst answers it with code.
-func answerFirst(method, suffix string, code int) func(http.RoundTripper) http.RoundTripper {
-	done := false
-	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
-			if r.Method != method || !strings.HasSuffix(r.URL.Path, suffix) || done {
-				return next.RoundTrip(r)
-			}
-			done = true
-			return &http.Response{
-				StatusCode: code, Body: http.NoBody, Request: r,
-				Header: http.Header{"Content-Type": []string{"application/json"}},
-			}, nil
-		})
-	}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

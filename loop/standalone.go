@@ -5,8 +5,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/conditions"
 )
@@ -74,4 +77,18 @@ func (s *Standalone[T]) report(v verdict) conditions.Report {
 		p.conditions.Put(c)
 	}
 	return p.report(v)
+}
+
+// QueueMaker is implemented by a manager that makes the queues of its controllers, so that it decides when a pass runs.
+// Tests have one through package looptest.
+type QueueMaker interface {
+	NewQueue(name string, delays workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// queueOf returns what makes the queue of a controller, or nil for the usual one.
+func queueOf(mgr manager.Manager) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	if m, ok := mgr.(QueueMaker); ok {
+		return m.NewQueue
+	}
+	return nil
 }

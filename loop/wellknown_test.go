@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,10 @@ func TestWellKnownKinds(t *testing.T) {
 		ingresses.silent(t, time.Second)
 		var got []string
 		for _, r := range w.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource != "events" }) {
-			got = append(got, strings.TrimSpace(r.Resource+" "+r.Verb+" "+r.Subresource))
+			// The controller of Deployments writes at the same time, so a patch of ours may be refused as outdated.
+			if r.Code != http.StatusConflict {
+				got = append(got, strings.TrimSpace(r.Resource+" "+r.Verb+" "+r.Subresource))
+			}
 			if strings.Contains(string(r.Body), "observedGeneration") {
 				t.Errorf("we wrote observedGeneration: %s", r.Body)
 			}

@@ -23,6 +23,7 @@ const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 type target struct {
 	config    *rest.Config
 	namespace string // the operator's own namespace
+	pod       bool   // the process runs in a pod of the cluster
 }
 
 // findCluster finds the cluster in the same order as controller-runtime: --kubeconfig,
@@ -31,7 +32,9 @@ func findCluster(s settings) (target, error) {
 	if s.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
 			namespace, _ := os.ReadFile(podNamespace)
-			return newTarget(config, s.namespace, string(namespace)), nil
+			t := newTarget(config, s.namespace, string(namespace))
+			t.pod = true
+			return t, nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

@@ -39,7 +39,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", redacted(err), cmd.CommandPath())
 	})
-	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), versionCmd(o))
+	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
 	return root
 }
 
@@ -51,6 +51,9 @@ type settings struct {
 	metricsAddress  string
 	healthAddress   string
 	debugAddress    string
+	webhookAddress  string
+	webhookURL      string
+	webhookCertDir  string
 	shutdownTimeout time.Duration
 	stuckAfter      time.Duration
 	watchNamespaces []string
@@ -74,6 +77,9 @@ func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics; 0 turns it off")
 	f.StringVar(&s.healthAddress, "health-address", ":8081", "address of /livez and /readyz; 0 turns them off")
 	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "address of /debug/trace and /debug/pprof, on loopback only; 0 turns them off")
+	f.StringVar(&s.webhookAddress, "webhook-address", ":9443", "address of webhooks, if the operator has any")
+	f.StringVar(&s.webhookURL, "webhook-url", "", "URL at which the API server reaches --webhook-address (default: the operator's Service, or https://127.0.0.1 outside a cluster whose API server is on this machine)")
+	f.StringVar(&s.webhookCertDir, "webhook-cert-dir", "", "directory with tls.crt and tls.key for webhooks, as cert-manager issues them; the operator then leaves the caBundle alone (default: the operator makes certificates)")
 	f.DurationVar(&s.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long running passes may take to finish when the operator stops")
 	f.DurationVar(&s.stuckAfter, "stuck-after", 10*time.Minute, "how long a pass may take before /livez fails, so that the pod is restarted")
 	f.StringVar(&s.trace, "trace", "", "file to which the events of every pass are appended as JSON lines; - means standard output")

@@ -53,9 +53,11 @@ func (e *Embedded) Again(o Options) (*Embedded, error) {
 func (e *Embedded) ManagerOptions() manager.Options { return e.design.managerOptions(e.settings) }
 
 // SetupWithManager adds the controllers, and whatever [Options].Setup adds, to a manager that was
-// created with [Embedded.ManagerOptions]. It adds no readiness checks of its own. Call it once.
+// created with [Embedded.ManagerOptions]. It adds no readiness checks of its own, and does not serve
+// [Options].Webhooks. Call it once.
 func (e *Embedded) SetupWithManager(mgr manager.Manager) error {
 	for _, c := range e.design.controllers {
+		e.design.spansTo(c)
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/trimtab-dev/trimtab/internal/servingcert"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -42,7 +44,8 @@ type process struct {
 	ring      *trace.Ring
 	servers   servers
 	access    *access
-	started   chan struct{} // closed when the caches are synced
+	keeper    *servingcert.Keeper // of the certificate of webhooks; nil if there are none
+	started   chan struct{}       // closed when the caches are synced
 }
 
 // runManager runs the controllers until ctx ends.
@@ -102,6 +105,10 @@ func (p *process) serve(ctx context.Context) error {
 		log = log.WithValues(a.flag, addressOf(l))
 	}
 	log.Info("starting")
+	if err := p.serveWebhooks(ctx); err != nil {
+		p.servers.stop(ctx)
+		return err
+	}
 	return nil
 }
 
@@ -122,6 +129,7 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	}
 	for i, c := range p.design.controllers {
 		c.TraceTo(sink)
+		p.design.spansTo(c)
 		if err := c.SetupWithManager(mounted{mgr, p}); err != nil {
 			return nil, err
 		}
@@ -194,13 +202,13 @@ func (p *process) watchOver(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up the permission check: %w", err)
 	}
-	needed, err := permissions(p.design.needs, p.design.resources)
+	needed, err := permissions(slices.Concat(p.design.needs, p.design.webhookNeeds(p.settings)), p.design.resources)
 	if err != nil {
 		return err
 	}
 	p.access = &access{
 		grant: p.grantCommand(), log: p.log, problem: errNotAsked,
-		reviews: reviews.SelfSubjectAccessReviews(), needed: p.election(),
+		reviews: reviews.SelfSubjectAccessReviews(), needed: append(p.election(), p.webhookSecret()...),
 	}
 	needed, clusterWide := apart(needed)
 	for _, n := range clusterWide {
@@ -271,6 +279,7 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	asking, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { p.access.watch(asking) })
+	wg.Go(func() { p.keepCertificate(asking) })
 	wg.Go(func() { p.standBy(asking, mgr.Elected()) })
 	defer wg.Wait()
 	defer cancel()

@@ -45,7 +45,7 @@ type ManifestOptions struct {
 }
 
 // Manifests returns the objects that install the operator, in the order in which to apply them:
-// CRDs, namespace, service account, roles and bindings, Deployment. It needs no cluster. The roles
+// CRDs, namespace, service account, roles and bindings, Service and Deployment, webhook configurations. It needs no cluster. The roles
 // contain only the permissions that the controllers need.
 func Manifests(o Options, m ManifestOptions) ([]client.Object, error) {
 	if err := o.check(); err != nil {
@@ -120,7 +120,10 @@ func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]clien
 			return nil, err
 		}
 		mountAll(o.Name, mounted, &deployment.Spec.Template.Spec)
-		return slices.Concat(d.definitions(), namespace(m), access, d.recordPolicy(), []client.Object{deployment}), nil
+		if err := d.exposeWebhooks(&deployment.Spec.Template.Spec, s); err != nil {
+			return nil, err
+		}
+		return slices.Concat(d.definitions(), namespace(m), access, d.recordPolicy(), d.webhookService(m.Namespace), []client.Object{deployment}, d.webhookConfigurations(m.Namespace, s)), nil
 	case partCRDs:
 		return d.definitions(), nil
 	case partRBAC:
@@ -174,7 +177,7 @@ func (d *design) labels() map[string]string {
 
 // rbac returns the service account, its roles and their bindings.
 func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
-	needed, err := permissions(d.needs, d.resources)
+	needed, err := permissions(slices.Concat(d.needs, d.webhookNeeds(s)), d.resources)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +217,12 @@ func (d *design) rbac(m ManifestOptions, s settings) ([]client.Object, error) {
 	}
 	for _, namespace := range s.worksIn() {
 		objects = append(objects, grant(namespace))
+	}
+	if d.keepsCertificate(s) {
+		hooks := d.webhookName()
+		objects = append(objects,
+			&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(hooks, m.Namespace), Rules: webhookRules(hooks)},
+			&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(hooks, m.Namespace), RoleRef: role("Role", hooks), Subjects: subjects})
 	}
 	return append(objects,
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(election, m.Namespace), Rules: electionRules(name)},

@@ -26,6 +26,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
+	"github.com/trimtab-dev/trimtab/webhook"
 )
 
 // Options describe an operator. Name is required, and so is at least one of Controllers and Setup.
@@ -49,6 +50,14 @@ type Options struct {
 	// also to print manifests, when the flags have their defaults and there is no cluster. It
 	// must not open connections; the first pass that needs one does that.
 	Controllers func() ([]Controller, error)
+
+	// Spans opens a span for each pass of the controllers that have no spans of their own. Package
+	// trace/spans has those of OpenTelemetry. Nil opens none.
+	Spans trace.Spans
+
+	// Webhooks set defaults in objects, and validate them. The manifests include their
+	// configurations, and the operator keeps their certificate. Nil means that there are none.
+	Webhooks []*webhook.Webhook
 
 	// Setup adds to the manager whatever is not a [Controller]: ordinary controllers of
 	// controller-runtime, webhooks, indexes, runnables. It is called once before the manager
@@ -154,6 +163,7 @@ type design struct {
 	recorded    []schema.GroupVersionKind // those of controllers that keep records
 	resources   resources
 	terms       loop.Terms
+	hooks       []hook
 }
 
 // read creates the controllers and collects their needs.
@@ -196,7 +206,9 @@ func (o Options) design(scheme *runtime.Scheme, crds []*apiextensionsv1.CustomRe
 			d.recorded = append(d.recorded, gvk)
 		}
 	}
-	return d, nil
+	var err error
+	d.hooks, err = d.readWebhooks()
+	return d, err
 }
 
 // checkStatus returns an error if the operator's own CRD of a kind does not allow it to write status.

@@ -70,6 +70,7 @@ func onlyLocal(next http.Handler) http.Handler {
 // it has stopped.
 type servers struct {
 	running []*http.Server
+	ending  []context.CancelFunc // called by stop
 	wg      sync.WaitGroup
 }
 
@@ -87,6 +88,9 @@ func (s *servers) serve(l net.Listener, h http.Handler) {
 func (s *servers) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
+	for _, end := range s.ending {
+		end()
+	}
 	for _, srv := range s.running {
 		if err := srv.Shutdown(ctx); err != nil {
 			_ = srv.Close()

@@ -145,7 +145,7 @@ type recorder struct {
 
 // RoundTrip implements http.RoundTripper. It does not change the request.
 func (c recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	r := parse(req)
+	r := ParseRequest(req)
 	if r.IsWrite() && req.Body != nil {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -194,8 +194,8 @@ func nameIn(body []byte) string {
 	return obj.Name
 }
 
-// parse derives a request's verb and resource from its method and URL.
-func parse(req *http.Request) Request {
+// ParseRequest derives a request's verb and resource from its method and URL. It leaves the body alone.
+func ParseRequest(req *http.Request) Request {
 	r := Request{Path: req.URL.Path, Verb: strings.ToLower(req.Method)}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	switch {

@@ -1,4 +1,5 @@
-// Command trimtab starts a Kubernetes control plane on this machine and shows operators at work.
+// Command trimtab starts a Kubernetes control plane on this machine, shows operators at work, and finds mistakes in the code of
+// operators. It is also a tool for go vet -vettool.
 package main
 
 import (
@@ -8,9 +9,14 @@ import (
 	"syscall"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/cli"
+	"github.com/trimtab-dev/trimtab/lint"
 )
 
 func main() {
+	if lint.IsVet(os.Args[1:]) {
+		lint.Vet()
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))

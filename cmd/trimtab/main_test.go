@@ -71,3 +71,38 @@ func TestCtrlC(t *testing.T) {
 		})
 	}
 }
+
+// TestLint: the binary runs go vet with itself, and checks CRDs.
+func TestLint(t *testing.T) {
+	dir := t.TempDir()
+	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.org}\nspec:\n  versions:\n" +
+		"  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n" +
+		"            properties:\n              poolRef: {type: string}\n"
+	if err := os.WriteFile(filepath.Join(dir, "template.yaml"), []byte("{{ if .x }}\na: b: c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "shops.yaml"), []byte("kind: List\n---\n"+crd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		why  string
+		args []string
+		code int
+		want string
+	}{
+		"code":      {why: "a finding fails", args: []string{"../../lint/testdata/directwrite"}, code: 1, want: "the reconciler writes its Shop itself"},
+		"clean":     {why: "without findings nothing is printed", args: []string{"../../lint/testdata/labels"}},
+		"CRDs":      {why: "a finding fails", args: []string{"--crds", dir, "../../lint/testdata/labels"}, code: 1, want: "spec.poolRef takes texts that are no name"},
+		"no CRDs":   {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "../../lint/testdata/labels"}, code: 1, want: "no CRD is in"},
+		"no folder": {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "../../lint/testdata/labels"}, code: 1, want: "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"lint"}, tc.args...)...)
+			cmd.Env = append(cmd.Environ(), envMain+"=1")
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(string(out), tc.want) || tc.code == 0 && len(out) > 0 {
+				t.Errorf("%s: exit code %d, %v, want %d; it printed\n%s", tc.why, code, err, tc.code, out)
+			}
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 // reaches through it counts as its own.
 func ranks() map[string]int {
 	return map[string]int{
-		"api": 0, "trace": 0, "graph": 0, "logs": 0, "patch": 0, "crdcheck": 0,
+		"api": 0, "trace": 0, "graph": 0, "logs": 0, "patch": 0, "crdcheck": 0, "webhook": 0, "lint": 0,
 		"conditions": 1, "health": 1, "trigger": 1,
 		"loop":     2,
 		"node":     3,

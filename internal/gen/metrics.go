@@ -4,6 +4,6 @@ import "github.com/trimtab-dev/trimtab/internal/metric"
 
 // monitoring returns the dashboard and the alerts of trimtab's metrics.
 func monitoring() (files, error) {
-	dashboard, err := metric.Dashboard()
-	return files{"docs/metrics/dashboard.json": dashboard, "docs/metrics/alerts.yaml": metric.Alerts()}, err
+	dashboard, err := metric.Scope{}.Dashboard()
+	return files{"docs/metrics/dashboard.json": dashboard, "docs/metrics/alerts.yaml": metric.Scope{}.Alerts()}, err
 }

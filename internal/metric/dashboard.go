@@ -16,61 +16,61 @@ type panel struct {
 type query struct{ expr, legend string }
 
 // panels are those of the dashboard, two in a row.
-func panels() []panel {
+func (s Scope) panels() []panel {
 	const window = "$__rate_interval"
 	controller := "{{controller}}"
 	return []panel{
-		{"Passes", "By outcome. Done and After are successes.", "ops", []query{{Passes.rate(window, "controller", "outcome"), controller + " {{outcome}}"}}},
-		{"Why passes begin", "An operator at rest has few, and by time.", "ops", []query{{Causes.rate(window, "controller", "cause"), controller + " {{cause}}"}}},
+		{"Passes", "By outcome. Done and After are successes.", "ops", []query{{s.rate(Passes, window, "controller", "outcome"), controller + " {{outcome}}"}}},
+		{"Why passes begin", "An operator at rest has few, and by time.", "ops", []query{{s.rate(Causes, window, "controller", "cause"), controller + " {{cause}}"}}},
 		{"Failures and retries", "Failures without retries wait for somebody to act.", "ops", []query{
-			{Failures.rate(window, "controller"), controller + " failures"}, {Retries.rate(window, "controller"), controller + " retries"},
+			{s.rate(Failures, window, "controller"), controller + " failures"}, {s.rate(Retries, window, "controller"), controller + " retries"},
 		}},
-		{"Events", "What puts objects into the queue.", "ops", []query{{Events.rate(window, "controller", "cause"), controller + " {{cause}}"}}},
+		{"Events", "What puts objects into the queue.", "ops", []query{{s.rate(Events, window, "controller", "cause"), controller + " {{cause}}"}}},
 		{"Time in the queue", "From an event to its pass. If it grows, there are too few workers, or passes take too long.", "s", []query{
-			{QueueSeconds.quantile("0.5", window, "controller"), controller + " p50"}, {QueueSeconds.quantile("0.99", window, "controller"), controller + " p99"},
+			{s.quantile(QueueSeconds, "0.5", window, "controller"), controller + " p50"}, {s.quantile(QueueSeconds, "0.99", window, "controller"), controller + " p99"},
 		}},
 		{"Duration of passes", "", "s", []query{
-			{PassSeconds.quantile("0.5", window, "controller"), controller + " p50"}, {PassSeconds.quantile("0.99", window, "controller"), controller + " p99"},
+			{s.quantile(PassSeconds, "0.5", window, "controller"), controller + " p50"}, {s.quantile(PassSeconds, "0.99", window, "controller"), controller + " p99"},
 		}},
 		{"Time to Ready", "From a new generation until Ready is True: what users wait for.", "s", []query{
-			{ReadySeconds.quantile("0.5", window, "controller"), controller + " p50"}, {ReadySeconds.quantile("0.99", window, "controller"), controller + " p99"},
+			{s.quantile(ReadySeconds, "0.5", window, "controller"), controller + " p50"}, {s.quantile(ReadySeconds, "0.99", window, "controller"), controller + " p99"},
 		}},
-		{"Objects by state", "", "short", []query{{Objects.sum("", "kind", "state"), "{{kind}} {{state}}"}}},
-		{"Objects that failed, by reason", "", "short", []query{{Objects.sum(`failed="true"`, "kind", "reason"), "{{kind}} {{reason}}"}}},
-		{"Writes to own objects", "", "ops", []query{{Writes.rate(window, "controller", "target", "result"), controller + " {{target}} {{result}}"}}},
-		{"Passes that wrote nothing", "As a share of all passes.", "percentunit", []query{{Idle.rate(window, "controller") + " / " + Passes.rate(window, "controller"), controller}}},
+		{"Objects by state", "", "short", []query{{s.sum(Objects, "", "kind", "state"), "{{kind}} {{state}}"}}},
+		{"Objects that failed, by reason", "", "short", []query{{s.sum(Objects, `failed="true"`, "kind", "reason"), "{{kind}} {{reason}}"}}},
+		{"Writes to own objects", "", "ops", []query{{s.rate(Writes, window, "controller", "target", "result"), controller + " {{target}} {{result}}"}}},
+		{"Passes that wrote nothing", "As a share of all passes.", "percentunit", []query{{s.rate(Idle, window, "controller") + " / " + s.rate(Passes, window, "controller"), controller}}},
 		{"Lag of the cache", "Passes put off, and reads past the cache.", "ops", []query{
-			{StaleSkips.rate(window, "controller"), controller + " put off"}, {LiveReads.rate(window, "controller"), controller + " read live"},
+			{s.rate(StaleSkips, window, "controller"), controller + " put off"}, {s.rate(LiveReads, window, "controller"), controller + " read live"},
 		}},
-		{"Limits", "Passes put off because their object was reconciled often enough.", "ops", []query{{RateLimited.rate(window, "controller"), controller}}},
-		{"Sources that work", "0 has not synced yet, or keeps failing.", "short", []query{{SourceUp.sum("", "controller", "source"), controller + " {{source}}"}}},
+		{"Limits", "Passes put off because their object was reconciled often enough.", "ops", []query{{s.rate(RateLimited, window, "controller"), controller}}},
+		{"Sources that work", "0 has not synced yet, or keeps failing.", "short", []query{{s.sum(SourceUp, "", "controller", "source"), controller + " {{source}}"}}},
 		{"Sources", "", "ops", []query{
-			{SourceFailures.rate(window, "controller", "source"), controller + " {{source}} failures"},
-			{SourceEvents.rate(window, "controller", "source", "result"), controller + " {{source}} {{result}}"},
+			{s.rate(SourceFailures, window, "controller", "source"), controller + " {{source}} failures"},
+			{s.rate(SourceEvents, window, "controller", "source", "result"), controller + " {{source}} {{result}}"},
 		}},
 		{"What should not happen", "Passes over their budget, statuses that cannot be written, objects that went past their finalizer.", "short", []query{
-			{OverBudget.growth(window, "controller"), controller + " over budget"},
-			{Unwritable.growth(window, "controller", "reason"), controller + " status {{reason}}"},
-			{Vanished.growth(window, "controller", "reason"), controller + " vanished {{reason}}"},
+			{s.growth(OverBudget, window, "controller"), controller + " over budget"},
+			{s.growth(Unwritable, window, "controller", "reason"), controller + " status {{reason}}"},
+			{s.growth(Vanished, window, "controller", "reason"), controller + " vanished {{reason}}"},
 		}},
-		{"Dependents of components", "", "short", []query{{Dependents.sum("", "operator", "status"), "{{operator}} {{status}}"}}},
+		{"Dependents of components", "", "short", []query{{s.sum(Dependents, "", "operator", "status"), "{{operator}} {{status}}"}}},
 		{"Requests for dependents", "", "ops", []query{
-			{DependentOperations.rate(window, "operator", "operation", "result"), "{{operator}} {{operation}} {{result}}"},
-			{DependentErrors.rate(window, "operator", "reason"), "{{operator}} {{reason}}"},
+			{s.rate(DependentOperations, window, "operator", "operation", "result"), "{{operator}} {{operation}} {{result}}"},
+			{s.rate(DependentErrors, window, "operator", "reason"), "{{operator}} {{reason}}"},
 		}},
 		{"Other clusters and identities", "", "short", []query{
-			{Clients.sum("", "operator"), "{{operator}} in use"}, {ClientsCreated.growth(window, "operator"), "{{operator}} made"},
+			{s.sum(Clients, "", "operator"), "{{operator}} in use"}, {s.growth(ClientsCreated, window, "operator"), "{{operator}} made"},
 		}},
-		{"Calls of external APIs", "", "ops", []query{{ExternalCalls.rate(window, "kind", "op", "class"), "{{kind}} {{op}} {{class}}"}}},
-		{"Calls that did not return in time", "", "short", []query{{LeftBehind.sum("", "kind"), "{{kind}}"}}},
+		{"Calls of external APIs", "", "ops", []query{{s.rate(ExternalCalls, window, "kind", "op", "class"), "{{kind}} {{op}} {{class}}"}}},
+		{"Calls that did not return in time", "", "short", []query{{s.sum(LeftBehind, "", "kind"), "{{kind}}"}}},
 	}
 }
 
 // Dashboard returns a Grafana dashboard, in JSON, that asks for its data source when it is imported.
-func Dashboard() ([]byte, error) {
+func (s Scope) Dashboard() ([]byte, error) {
 	source := map[string]any{"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
 	var graphs []any
-	for i, p := range panels() {
+	for i, p := range s.panels() {
 		var targets []any
 		for n, q := range p.queries {
 			targets = append(targets, map[string]any{
@@ -91,7 +91,7 @@ func Dashboard() ([]byte, error) {
 		"__inputs": []any{map[string]any{
 			"name": "DS_PROMETHEUS", "label": "Prometheus", "type": "datasource", "pluginId": "prometheus", "pluginName": "Prometheus",
 		}},
-		"title": "trimtab operators", "uid": "trimtab-operators", "schemaVersion": 39, "tags": []any{"trimtab", "kubernetes"},
+		"title": s.id("trimtab operators"), "uid": s.id("trimtab-operators"), "schemaVersion": 39, "tags": []any{"trimtab", "kubernetes"},
 		"time": map[string]any{"from": "now-6h", "to": "now"}, "refresh": "30s", "panels": graphs,
 	})
 	return out.Bytes(), err
@@ -104,52 +104,56 @@ type alert struct {
 	summary, todo string
 }
 
-func alerts() []alert {
+func (s Scope) alerts() []alert {
 	return []alert{
 		{
-			"TrimtabPassesFail", Failures.rate("15m", "controller", "kind") + " / " + Passes.rate("15m", "controller", "kind") + " > 0.5", "15m", "warning",
+			"TrimtabPassesFail", s.rate(Failures, "15m", "controller", "kind") + " / " + s.rate(Passes, "15m", "controller", "kind") + " > 0.5", "15m", "warning",
 			"More than half of the passes of {{ $labels.controller }} fail.", "Read the reason in the condition Ready of the objects, or in the log.",
 		},
 		{
-			"TrimtabObjectsFailed", Objects.sum(`failed="true"`, "kind", "reason") + " > 0", "30m", "warning",
+			"TrimtabObjectsFailed", s.sum(Objects, `failed="true"`, "kind", "reason") + " > 0", "30m", "warning",
 			"Objects of kind {{ $labels.kind }} have been failed for half an hour: {{ $labels.reason }}.", "List the objects with kubectl; their message says what to do.",
 		},
 		{
-			"TrimtabQueueSlow", QueueSeconds.quantile("0.99", "15m", "controller") + " > 60", "15m", "warning",
+			"TrimtabQueueSlow", s.quantile(QueueSeconds, "0.99", "15m", "controller") + " > 60", "15m", "warning",
 			"Objects of {{ $labels.controller }} wait more than a minute for a pass.", "Raise Options.Workers, or find out what passes wait for.",
 		},
 		{
-			"TrimtabCacheLags", StaleSkips.rate("15m", "controller") + " > 1", "15m", "warning",
+			"TrimtabCacheLags", s.rate(StaleSkips, "15m", "controller") + " > 1", "15m", "warning",
 			"The cache of {{ $labels.controller }} lags behind the API server.", "Look for throttled requests and for restarts of the API server.",
 		},
 		{
-			"TrimtabStatusUnwritable", Unwritable.growth("1h", "controller", "reason") + " > 0", "0m", "critical",
+			"TrimtabStatusUnwritable", s.growth(Unwritable, "1h", "controller", "reason") + " > 0", "0m", "critical",
 			"The API server does not take the status of objects of {{ $labels.controller }}: {{ $labels.reason }}.", "Compare the CRD and the role with those that the operator prints.",
 		},
 		{
-			"TrimtabVanished", Vanished.growthOf(`reason!="CleanedUp"`, "1h", "controller", "reason") + " > 0", "0m", "warning",
+			"TrimtabVanished", s.growthOf(Vanished, `reason!="CleanedUp"`, "1h", "controller", "reason") + " > 0", "0m", "warning",
 			"Objects of {{ $labels.controller }} went past their finalizer: {{ $labels.reason }}.", "Read the events of the namespace; something may have to be cleaned up by hand.",
 		},
 		{
-			"TrimtabSourceDown", SourceUp.sum("", "controller", "source") + " == 0", "10m", "warning",
+			"TrimtabSourceDown", s.sum(SourceUp, "", "controller", "source") + " == 0", "10m", "warning",
 			"The source {{ $labels.source }} of {{ $labels.controller }} does not work.", "Read in the log why it fails; until it works, objects are reconciled by time alone.",
 		},
 		{
-			"TrimtabBudgetExceeded", OverBudget.growth("1h", "controller") + " > 0", "0m", "info",
+			"TrimtabBudgetExceeded", s.growth(OverBudget, "1h", "controller") + " > 0", "0m", "info",
 			"Passes of {{ $labels.controller }} write more often than they may.", "Report it: it is a bug, or two controllers write to one object.",
 		},
 		{
-			"TrimtabCallsLeftBehind", LeftBehind.sum("", "kind") + " > 0", "10m", "warning",
+			"TrimtabCallsLeftBehind", s.sum(LeftBehind, "", "kind") + " > 0", "10m", "warning",
 			"Calls for objects of kind {{ $labels.kind }} have not returned although their time is over.", "Have the driver honour its context.",
+		},
+		{
+			"TrimtabWebhookCertExpiring", s.min(CertExpiry, "operator") + " - time() < 7 * 86400", "1h", "critical",
+			"The certificate of the webhooks of {{ $labels.operator }} expires in less than a week.", "Read in the log of the operator why it is not renewed; with --webhook-cert-dir, look at what issues it.",
 		},
 	}
 }
 
 // Alerts returns rules for Prometheus, in YAML.
-func Alerts() []byte {
+func (s Scope) Alerts() []byte {
 	var out strings.Builder
-	out.WriteString("# Generated from the metrics of trimtab; go run ./internal/gen.\ngroups:\n- name: trimtab\n  rules:\n")
-	for _, a := range alerts() {
+	out.WriteString("# Generated from the metrics of trimtab.\ngroups:\n- name: " + s.id("trimtab") + "\n  rules:\n")
+	for _, a := range s.alerts() {
 		for _, line := range []string{
 			"  - alert: " + a.name,
 			"    expr: '" + strings.ReplaceAll(a.expr, "'", "''") + "'",

@@ -16,12 +16,12 @@ import (
 )
 
 // expressions returns the expressions of the dashboard and of the alerts.
-func expressions(t *testing.T) []string {
+func expressions(t *testing.T, s metric.Scope) []string {
 	t.Helper()
 	var board struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	data, err := metric.Dashboard()
+	data, err := s.Dashboard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func expressions(t *testing.T) []string {
 			Rules []struct{ Alert, Expr, For string }
 		}
 	}
-	if err := yaml.Unmarshal(metric.Alerts(), &rules); err != nil {
+	if err := yaml.Unmarshal(s.Alerts(), &rules); err != nil {
 		t.Fatal(err)
 	}
 	var all []string
@@ -55,7 +55,7 @@ var (
 	word     = regexp.MustCompile(`[a-z_][a-z0-9_]*`)
 	named    = regexp.MustCompile(`trimtab_[a-z_]+`)
 	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
-	selector = regexp.MustCompile(`\{([a-z_]+)!?=`)
+	selector = regexp.MustCompile(`[{ ]([a-z_]+)(?:=~?|!=)"`)
 )
 
 // unknown returns what an expression names that does not exist, and the metrics that it names.
@@ -103,7 +103,8 @@ func unknown(expr string) (problems, names []string) {
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	shown := map[string]bool{}
-	for _, expr := range expressions(t) {
+	scoped := metric.Scope{Operator: "shop", Controllers: []string{"cart", "till"}, Kinds: []string{"Cart"}}
+	for _, expr := range slices.Concat(expressions(t, metric.Scope{}), expressions(t, scoped)) {
 		problems, names := unknown(expr)
 		if len(problems) > 0 {
 			t.Errorf("%s: %s", expr, strings.Join(problems, ", "))
@@ -119,7 +120,7 @@ func TestExpressions(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		"sum (rate(trimtab_steps_total[5m]))", "sum by (object) (rate(trimtab_passes_total[5m]))", "sum (rate(trimtab_objects[5m]))",
-		`sum (trimtab_objects{name="a"})`, `sum (trimtab_objects{name!="a"})`, "rate(trimtab_pass_duration_seconds[5m])", "up",
+		`sum (trimtab_objects{name="a"})`, `sum (trimtab_objects{name!="a"})`, `sum (trimtab_objects{kind="a", name=~"a"})`, "rate(trimtab_pass_duration_seconds[5m])", "up",
 	} {
 		if problems, _ := unknown(wrong); len(problems) == 0 {
 			t.Errorf("nothing is wrong with %s", wrong)
@@ -133,7 +134,7 @@ func TestTable(t *testing.T) {
 	closed := []string{"controller", "kind", "operator", "outcome", "cause", "target", "result", "reason", "state", "failed", "source", "status", "operation", "op", "class"}
 	seen := map[string]bool{}
 	for _, m := range metric.All() {
-		if seen[m.Name] || m.Help == "" || strings.HasSuffix(m.Name, "_total") != (m.Type == metric.Counter) || strings.HasSuffix(m.Name, "_seconds") != (m.Type == metric.Histogram) {
+		if seen[m.Name] || m.Help == "" || strings.HasSuffix(m.Name, "_total") != (m.Type == metric.Counter) || strings.HasSuffix(strings.TrimSuffix(m.Name, "_timestamp_seconds"), "_seconds") != (m.Type == metric.Histogram) {
 			t.Errorf("%+v is there twice, has no help, or is misnamed", m)
 		}
 		seen[m.Name] = true
@@ -168,5 +169,23 @@ func TestDocument(t *testing.T) {
 	}
 	if !strings.Contains(string(doc), metric.Table()) {
 		t.Errorf("docs/metrics.md needs this table:\n%s", metric.Table())
+	}
+}
+
+// TestScope: every series that has the labels of controllers is selected by them.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	s := metric.Scope{Controllers: []string{"cart", "till"}, Kinds: []string{"Cart"}}
+	for _, expr := range expressions(t, s) {
+		for _, name := range named.FindAllStringIndex(expr, -1) {
+			_, after, _ := strings.Cut(expr[name[1]:], "{")
+			selected, _, _ := strings.Cut(after, "}")
+			i := slices.IndexFunc(metric.All(), func(m metric.Metric) bool { return strings.HasPrefix(expr[name[0]:name[1]], m.Name) })
+			for label, want := range map[string]string{"controller": `controller=~"cart|till"`, "kind": `kind=~"Cart"`} {
+				if slices.Contains(metric.All()[i].Labels, label) && !strings.Contains(selected, want) {
+					t.Errorf("%s: the series are not limited by %s", expr, want)
+				}
+			}
+		}
 	}
 }

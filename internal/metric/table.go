@@ -73,6 +73,9 @@ var (
 	LeftBehind = Metric{Name: "trimtab_external_calls_left_behind", Type: Gauge, Labels: []string{"kind"}, Help: "Calls of drivers that have not returned although their time is over."}
 )
 
+// CertExpiry is about webhooks.
+var CertExpiry = Metric{Name: "trimtab_webhook_cert_expiry_timestamp_seconds", Type: Gauge, Labels: []string{"operator"}, Help: "When the certificate that webhooks are served with expires, in seconds since 1970."}
+
 // All returns every metric, in the order of documents.
 func All() []Metric {
 	return []Metric{
@@ -81,5 +84,6 @@ func All() []Metric {
 		SourceUp, SourceFailures, SourceEvents,
 		DependentOperations, DependentErrors, Dependents, Clients, ClientsCreated,
 		ExternalCalls, LeftBehind,
+		CertExpiry,
 	}
 }

@@ -1,8 +1,3 @@
-// Package looptest tests the methods of a loop.Reconciler without a manager and without an API server.
-// [NewPass] makes the Run that is passed to them, and [Pass] shows what they reported.
-//
-// The package does not simulate a complete pass with its finalizer, writes and retries. To test one,
-// run the controller against a real API server; see package testenv. Start with the example of NewPass.
 package looptest
 
 import (

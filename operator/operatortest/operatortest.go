@@ -86,7 +86,7 @@ func Run(t testing.TB, o operator.Options, flags ...string) *Operator {
 
 // arguments returns flags with which an operator runs as account a, next to other operators.
 func arguments(a Account) []string {
-	return []string{"--kubeconfig", a.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0"}
+	return []string{"--kubeconfig", a.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0", "--webhook-address=127.0.0.1:0"}
 }
 
 // apart returns the flags that separate the operators of different tests.

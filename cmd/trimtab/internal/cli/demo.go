@@ -23,8 +23,8 @@ const (
 	operatorPackage = "./samples/nats/cmd/nats-operator"
 )
 
-// errAlreadyReported is returned for a failure that the demo's program has already reported.
-var errAlreadyReported = errors.New("the demo failed")
+// errAlreadyReported is returned for a failure that has been printed: by the demo's program, or by go vet.
+var errAlreadyReported = errors.New("what is wrong was printed")
 
 func newDemo() *cobra.Command {
 	var once bool

@@ -51,8 +51,8 @@ func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
 		Short: "Run Kubernetes operators and a control plane on this machine",
-		Long: "trimtab starts a Kubernetes control plane and shows operators on this machine. It needs nothing\n" +
-			"but Go. Use --help with a command to learn more about it.",
+		Long: "trimtab starts a Kubernetes control plane, shows operators on this machine, and finds mistakes in\n" +
+			"the code of operators. It needs nothing but Go. Use --help with a command to learn more about it.",
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
@@ -62,6 +62,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newDemo(), newCluster(), newVersion())
+	root.AddCommand(newDemo(), newCluster(), newLint(), newVersion())
 	return root
 }

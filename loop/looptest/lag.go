@@ -1,4 +1,4 @@
-package loop_test
+package looptest
 
 import (
 	"io"
@@ -8,18 +8,21 @@ import (
 	"time"
 )
 
-// lag delays what watches of one resource deliver.
-type lag struct {
-	resource string
+// Lag has caches learn of changes late, as that of a busy API server. It works for the Env of a test, by
+// [Cluster.Lags], and for a manager: pass Wrap to the Wrap of its rest.Config. The zero value delays nothing.
+type Lag struct {
+	// Resource is the plural of the kind that is late. Empty means every kind.
+	Resource string
+	// Delay is how late it is. It must not change while the Lag is in use.
+	Delay time.Duration
 
-	mu    sync.Mutex
-	delay time.Duration
+	mu sync.Mutex
 	// held is closed when the watches deliver again; nil while they do.
 	held chan struct{}
 }
 
-// hold keeps back everything that the API server sends from now on.
-func (l *lag) hold() {
+// Hold keeps back every change from now on.
+func (l *Lag) Hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {
@@ -27,8 +30,8 @@ func (l *lag) hold() {
 	}
 }
 
-// release delivers what was kept back.
-func (l *lag) release() {
+// Release delivers what was kept back. An Env delivers it with its next read or pass.
+func (l *Lag) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held != nil {
@@ -37,29 +40,43 @@ func (l *lag) release() {
 	}
 }
 
-func (l *lag) state() (time.Duration, chan struct{}) {
+func (l *Lag) state() (time.Duration, chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.delay, l.held
+	return l.Delay, l.held
 }
 
-// wrap is a transport.WrapperFunc.
-func (l *lag) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
+func (l *Lag) covers(resource string) bool { return l.Resource == "" || l.Resource == resource }
+
+// Wrap is a transport.WrapperFunc: it delays what watches deliver.
+func (l *Lag) Wrap(next http.RoundTripper) http.RoundTripper {
+	return transport{next, func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
-		if err != nil || r.URL.Query().Get("watch") == "" || !strings.HasSuffix(r.URL.Path, "/"+l.resource) {
+		if err != nil || r.URL.Query().Get("watch") == "" || !l.covers(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]) {
 			return resp, err
 		}
 		late := &lateBody{lag: l, body: resp.Body, arrived: make(chan chunk, 10000), closed: make(chan struct{})}
 		go late.receive()
 		resp.Body = late
 		return resp, nil
-	})
+	}}
 }
+
+// transport is a RoundTripper before another.
+type transport struct {
+	next http.RoundTripper
+	do   func(*http.Request) (*http.Response, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.do(r) }
+
+// WrappedRoundTripper gives client-go access to the wrapped transport.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // lateBody is the body of a response whose parts are read after the lag.
 type lateBody struct {
-	lag     *lag
+	lag     *Lag
 	body    io.ReadCloser
 	arrived chan chunk
 	left    []byte

@@ -1,0 +1,17 @@
+package lint
+
+import (
+	"strings"
+
+	"golang.org/x/tools/go/analysis/unitchecker"
+)
+
+// IsVet reports whether arguments of a command are those that go vet gives to its tool: -V=full, -flags, or a configuration
+// that comes last.
+func IsVet(args []string) bool {
+	return len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
+}
+
+// Vet does what go vet asks of its tool, with the arguments of the process, and ends the process. Call it first in main, if
+// [IsVet].
+func Vet() { unitchecker.Main(Analyzers()...) }

@@ -1,0 +1,247 @@
+package looptest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clienttesting "k8s.io/client-go/testing"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// view is the cache of a process: what it was told of the server's objects, and has passed on to the handlers of sources.
+type view struct {
+	cache.Cache // nil: what is not below is not needed
+
+	scheme  *runtime.Scheme
+	mapper  meta.RESTMapper
+	tracker clienttesting.ObjectTracker
+	objects client.Client
+	lags    []*Lag
+
+	mu       sync.Mutex
+	pending  []change
+	handlers []*informer
+}
+
+func newView(scheme *runtime.Scheme, mapper meta.RESTMapper, s *server, lags []*Lag) (*view, error) {
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	v := &view{
+		scheme: scheme, mapper: mapper, tracker: tracker, lags: lags,
+		objects: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjectTracker(tracker).WithReturnManagedFields().Build(),
+	}
+	for _, o := range s.all() {
+		if err := v.store(change{id: idOf(o), after: o}); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// tell notes a change, and shows it when its time has come.
+func (v *view) tell(c change) {
+	v.mu.Lock()
+	v.pending = append(v.pending, c)
+	v.mu.Unlock()
+	v.catchUp()
+}
+
+// catchUp shows what is due, in order for each kind.
+func (v *view) catchUp() {
+	for {
+		c, ok := v.next()
+		if !ok {
+			return
+		}
+		if err := v.store(c); err != nil {
+			panic(fmt.Errorf("looptest: the cache: %w", err)) // the server had it
+		}
+		v.mu.Lock()
+		handlers := v.handlers
+		v.mu.Unlock()
+		for _, h := range handlers {
+			h.handle(c)
+		}
+	}
+}
+
+func (v *view) next() (change, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	waits := map[schema.GroupVersionKind]bool{}
+	for i, c := range v.pending {
+		if waits[c.id.kind] = waits[c.id.kind] || v.late(c); !waits[c.id.kind] {
+			v.pending = append(v.pending[:i:i], v.pending[i+1:]...)
+			return c, true
+		}
+	}
+	return change{}, false
+}
+
+// late reports whether a lag keeps a change back.
+func (v *view) late(c change) bool {
+	mapping, err := v.mapper.RESTMapping(c.id.kind.GroupKind(), c.id.kind.Version)
+	if err != nil {
+		return false
+	}
+	for _, l := range v.lags {
+		delay, held := l.state()
+		if l.covers(mapping.Resource.Resource) && (held != nil || time.Since(c.at) < delay) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *view) store(c change) error {
+	mapping, err := v.mapper.RESTMapping(c.id.kind.GroupKind(), c.id.kind.Version)
+	if err != nil {
+		return err
+	}
+	if c.after == nil {
+		return v.tracker.Delete(mapping.Resource, c.id.Namespace, c.id.Name)
+	}
+	typed, err := v.scheme.New(c.id.kind)
+	if err != nil {
+		return err
+	}
+	obj, err := asForm(typed, c.after)
+	if err != nil {
+		return err
+	}
+	if c.before == nil {
+		return v.tracker.Create(mapping.Resource, obj, c.id.Namespace)
+	}
+	return v.tracker.Update(mapping.Resource, obj, c.id.Namespace)
+}
+
+// Get implements client.Reader.
+func (v *view) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	v.catchUp()
+	return v.objects.Get(ctx, key, obj)
+}
+
+// List implements client.Reader.
+func (v *view) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	v.catchUp()
+	return v.objects.List(ctx, list, opts...)
+}
+
+// IndexField implements client.FieldIndexer.
+func (v *view) IndexField(_ context.Context, obj client.Object, field string, keys client.IndexerFunc) error {
+	return fake.AddIndex(v.objects, obj, field, keys)
+}
+
+// WaitForCacheSync implements cache.Informers.
+func (v *view) WaitForCacheSync(context.Context) bool { return true }
+
+// GetInformer implements cache.Informers.
+func (v *view) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind, err := apiutil.GVKForObject(obj, v.scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &informer{view: v, kind: kind, form: obj}, nil
+}
+
+// informer passes changes of a kind to one handler.
+type informer struct {
+	cache.Informer // nil: what is not below is not needed
+
+	view    *view
+	kind    schema.GroupVersionKind
+	form    client.Object
+	handler toolscache.ResourceEventHandler
+}
+
+// AddEventHandlerWithOptions implements cache.Informer.
+func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	added := &informer{view: i.view, kind: i.kind, form: i.form, handler: h}
+	list, err := i.view.tracker.List(i.resource(), i.kind, "")
+	if err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		obj, err := added.convert(o)
+		if err == nil {
+			h.OnAdd(obj, true)
+		}
+		return err
+	})
+	i.view.mu.Lock()
+	defer i.view.mu.Unlock()
+	i.view.handlers = append(slices.Clip(i.view.handlers), added)
+	return synced{}, err
+}
+
+// HasSynced implements cache.Informer.
+func (i *informer) HasSynced() bool { return true }
+
+func (i *informer) resource() schema.GroupVersionResource {
+	mapping, err := i.view.mapper.RESTMapping(i.kind.GroupKind(), i.kind.Version)
+	if err != nil {
+		return schema.GroupVersionResource{}
+	}
+	return mapping.Resource
+}
+
+func (i *informer) convert(o runtime.Object) (client.Object, error) {
+	u, err := unstructuredOf(o, i.kind)
+	if err != nil {
+		return nil, err
+	}
+	return asForm(i.form, u)
+}
+
+// handle tells the handler of a change.
+func (i *informer) handle(c change) {
+	if c.id.kind != i.kind {
+		return
+	}
+	var before, after client.Object
+	if c.before != nil {
+		before, _ = asForm(i.form, c.before)
+	}
+	if c.after != nil {
+		after, _ = asForm(i.form, c.after)
+	}
+	switch {
+	case before == nil:
+		i.handler.OnAdd(after, false)
+	case after == nil:
+		i.handler.OnDelete(before)
+	default:
+		i.handler.OnUpdate(before, after)
+	}
+}
+
+// synced is the registration of a handler that has all there is.
+type synced struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+// HasSynced implements toolscache.ResourceEventHandlerRegistration.
+func (synced) HasSynced() bool { return true }
+
+// HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.
+func (synced) HasSyncedChecker() toolscache.DoneChecker { return done{} }
+
+type done struct{}
+
+func (done) Name() string { return "looptest" }
+
+func (done) Done() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}

@@ -1,0 +1,18 @@
+// Package looptest tests controllers of package loop in milliseconds and without an API server.
+//
+//   - [Run] is a table of passes: given objects, it compares the writes, the conditions, the events and the next pass.
+//   - [NewEnv] is for several passes, deletions and restarts. Each pass is the controller's own, from the finalizer to
+//     the retry; only the API server and the cache are in memory.
+//   - [Inject] and [Lag] are for failures: refused and lost writes, cut connections, killed processes, a cache that is
+//     late. Both work with a manager and a real API server, too.
+//   - [CrashSweep] kills the controller before and after each of its writes, and expects the same end.
+//   - [NewPass] is for the author's methods alone.
+//
+// The server in memory is the fake client of controller-runtime, with UIDs, generations, preconditions and garbage
+// collection added. It neither validates nor defaults by a CRD, and runs no webhooks. In custom resources it treats each
+// list as one value, also in server-side apply, so that what two owners apply to one list is not merged. It serves no
+// watches, which package component needs for its dependents; see package componenttest. What depends on these needs a
+// real API server: package testenv starts one.
+//
+// Start with the example of NewEnv.
+package looptest
