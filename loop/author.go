@@ -63,6 +63,7 @@ func (e prepareError) Unwrap() error { return e.error }
 
 // callReconcile calls Reconcile under the deadline; a panic is a failure like any other.
 func (p *pass[T]) callReconcile(ctx context.Context) Outcome {
+	p.called = true
 	ctx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	defer cancel()
 	var o Outcome
@@ -78,6 +79,7 @@ func (p *pass[T]) callReconcile(ctx context.Context) Outcome {
 
 // callCleanup calls Cleanup under the deadline.
 func (p *pass[T]) callCleanup(ctx context.Context) CleanupOutcome {
+	p.called = true
 	ctx, cancel := context.WithTimeout(ctx, p.c.options.deadline())
 	defer cancel()
 	cleaner, _ := p.c.author.(Cleaner[T])

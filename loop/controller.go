@@ -57,7 +57,9 @@ type Controller[T client.Object] struct {
 	terms     Terms
 	// lastPassMissing: the CRD has no status.lastPass.
 	lastPassMissing atomic.Bool
-	observes        bool // the loop sets status.observedGeneration of a kind without the common status
+	// onEnd are called when a pass ends that called the author's code, and when the object is gone.
+	onEnd    []func(types.NamespacedName)
+	observes bool // the loop sets status.observedGeneration of a kind without the common status
 	// sharers replaces [Run.Sharing] where there is no cache.
 	sharers func(ctx context.Context, key string) ([]T, error)
 }
@@ -131,7 +133,7 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 			if err != nil {
 				return nil, err
 			}
-			needs = append(needs, Need{GroupVersionKind: of, Verbs: need.Verbs})
+			needs = append(needs, Need{GroupVersionKind: of, Verbs: need.Verbs, ClusterWide: need.ClusterWide, Later: need.Later})
 		}
 	}
 	return append(needs, c.options.Needs...), nil
@@ -166,6 +168,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 	for n, s := range c.options.Sources {
 		target := trigger.Target[T]{
 			Name: fmt.Sprintf("%s-source-%d", c.name, n), Controller: c.name, Manager: mgr, Log: c.log, Watch: ctrl.Watch, Event: c.sourceEvent,
+			Namespaces: c.terms.Namespaces, Passes: func(ended func(types.NamespacedName)) { c.onEnd = append(c.onEnd, ended) },
 		}
 		if err := s.Attach(target); err != nil {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -123,6 +124,8 @@ type pass[T client.Object] struct {
 	stateSet   bool
 	// state is the state as the trace has it.
 	state string
+	// called: the author's code was called.
+	called bool
 	// next is after how long the author asked for the next pass, zero if not.
 	next time.Duration
 }
@@ -292,6 +295,13 @@ func (p *pass[T]) hold(ctx context.Context) ending {
 	return ending{outcome: "Done"}
 }
 
+// ended tells the sources that a pass has ended.
+func (c *Controller[T]) ended(key types.NamespacedName) {
+	for _, tell := range c.onEnd {
+		tell(key)
+	}
+}
+
 // close notes the end in memory, metrics, log and trace, and returns it as the queue takes it.
 func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 	p.c.memory.with(p.key, func(r *remembered) {
@@ -303,6 +313,9 @@ func (p *pass[T]) close(end ending) (reconcile.Result, error) {
 		}
 	})
 	p.measure(end)
+	if p.called && p.vanished == nil {
+		p.c.ended(p.key)
+	}
 	event := trace.End{Outcome: end.outcome, Again: end.after, Took: time.Since(p.started), Err: plain.Error(end.err)}
 	if log := p.log.V(1); log.Enabled() {
 		log.Info("pass ended", "outcome", end.outcome, "state", p.state, "again", end.after, "took", event.Took)

@@ -107,6 +107,7 @@ func (p *pass[T]) reconcileDeletion(ctx context.Context) ending {
 func (c *Controller[T]) reconcileAbsent(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	if !c.wraps() {
 		c.memory.drop(key)
+		c.ended(key)
 		return reconcile.Result{}, nil
 	}
 	name := cached.New[T]()

@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/internal/cached"
 )
 
 // Embedded is an operator whose manager is created and started by the caller: a program that runs
@@ -85,7 +87,7 @@ func (d *design) managerOptions(s settings) manager.Options {
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: s.cached(),
-			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: stripSecret}},
+			ByObject:          map[client.Object]cache.ByObject{secret: {Transform: cached.Strip}},
 		},
 		// Secrets are read from the API server, because the cache holds only their metadata.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{secret}}},

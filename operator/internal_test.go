@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -146,7 +147,7 @@ func TestNotStuck(t *testing.T) {
 
 func TestCacheKeepsNothingOfSecretsButMetadata(t *testing.T) {
 	fields := []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	got, err := stripSecret(&corev1.Secret{
+	got, err := cached.Strip(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "7", ManagedFields: fields}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{"key": []byte("canary")}, StringData: map[string]string{"key": "canary"}, Immutable: new(true),
 	})

@@ -403,12 +403,4 @@ func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), 
 	}, nil
 }
 
-// stripSecret keeps only the metadata of Secrets, which is enough to notice a change.
-func stripSecret(in any) (any, error) {
-	if s, ok := in.(*corev1.Secret); ok {
-		in = &corev1.Secret{TypeMeta: s.TypeMeta, ObjectMeta: s.ObjectMeta, Type: s.Type}
-	}
-	return cache.TransformStripManagedFields()(in)
-}
-
 var _ Controller = (*loop.Controller[*corev1.ConfigMap])(nil)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/trigger"
 )
@@ -56,6 +57,27 @@ var settings = trigger.Kind[*App, *corev1.ConfigMap]{
 }
 
 // endregion: kind
+
+// region: tracker
+// A pass reads what it likes, and runs again when that changes. In a pass: err := read.Get(ctx, r.Obj, key, &configMap).
+var read = &trigger.Tracker[*App]{Kinds: []client.Object{&corev1.ConfigMap{}}}
+
+// endregion: tracker
+
+// region: dynamic
+// Certificates wake their Apps in clusters that have cert-manager, from when it is installed. Others are added while the
+// operator runs: err := optional.Add("settings", settings), and err := optional.Remove("settings").
+var optional = &trigger.Dynamic[*App]{
+	Name: "optional",
+	Sources: map[string]trigger.Source[*App]{
+		"certificates": trigger.Owned[*App]{Of: &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "cert-manager.io/v1", Kind: "Certificate"},
+		}},
+	},
+	Kinds: []client.Object{&corev1.ConfigMap{}}, // for the operator's role
+}
+
+// endregion: dynamic
 
 // Quota is what an App may use.
 type Quota struct{ Litres int }
@@ -117,6 +139,28 @@ func Example() {
 	// <nil> 0
 	// <nil> 0
 	// <nil> 0
+}
+
+// What a Dynamic may watch is in the operator's role, and so is the watch of CRDs by which it finds out that a kind is
+// served.
+func ExampleDynamic() {
+	for _, need := range optional.Needs() {
+		fmt.Printf("%T %s %v\n", need.Of, need.Of.GetObjectKind().GroupVersionKind().Kind, need.Verbs)
+	}
+	fmt.Println(optional.Add("settings", settings))
+	// Output:
+	// *v1.ConfigMap  [list watch]
+	// *v1.PartialObjectMetadata Certificate [list watch]
+	// *v1.PartialObjectMetadata CustomResourceDefinition [list watch]
+	// source "settings" cannot be added yet: give the trigger.Dynamic to a controller, in loop.Options.Sources, or put the source into its Sources
+}
+
+// A Tracker's Kinds are what the operator may watch.
+func ExampleTracker() {
+	for _, need := range read.Needs() {
+		fmt.Printf("%T %v\n", need.Of, need.Verbs)
+	}
+	// Output: *v1.ConfigMap [list watch]
 }
 
 // A Pod waits for its ServiceAccount by name. The source watches ServiceAccounts, so the operator gets

@@ -49,6 +49,15 @@ var errNotSynced = errors.New("has not been read completely yet")
 // attachHealth has /readyz of the target's manager name the source while it does not work. name is the author's
 // for it, and may be empty. at is its health at first.
 func attachHealth[T client.Object](target Target[T], name string, tolerated int, at error) (*health, error) {
+	h := newHealth(target, name, tolerated, at)
+	if err := target.Manager.AddReadyzCheck("source-"+h.source, h.check); err != nil {
+		return nil, fmt.Errorf("report whether source %s works: %w", h.source, err)
+	}
+	return h, nil
+}
+
+// newHealth is attachHealth without /readyz.
+func newHealth[T client.Object](target Target[T], name string, tolerated int, at error) *health {
 	registerMetrics()
 	h := &health{controller: target.Controller, source: cmp.Or(name, target.Name), tolerated: tolerated, err: at}
 	h.log = target.Log.WithValues("source", h.source)
@@ -57,10 +66,13 @@ func attachHealth[T client.Object](target Target[T], name string, tolerated int,
 	if at != nil {
 		h.failed = tolerated + 1
 	}
-	if err := target.Manager.AddReadyzCheck("source-"+h.source, h.check); err != nil {
-		return nil, fmt.Errorf("report whether source %s works: %w", h.source, err)
-	}
-	return h, nil
+	return h
+}
+
+// end takes the source out of the metrics.
+func (h *health) end() {
+	up.DeleteLabelValues(h.controller, h.source)
+	failures.DeleteLabelValues(h.controller, h.source)
 }
 
 // works notes a success.

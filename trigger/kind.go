@@ -86,22 +86,18 @@ func (k Kind[T, K]) Needs() []Need {
 
 // Attach implements [Source].
 func (k Kind[T, K]) Attach(target Target[T]) error {
+	watching, err := k.watching(target)
+	if err != nil {
+		return err
+	}
+	if k.InCluster == nil {
+		return attachWatching(target, k.Name, watching)
+	}
 	h, err := attachHealth(target, k.Name, 0, errNotSynced)
 	if err != nil {
 		return err
 	}
-	a := attachedKind[T, K]{k, target}
-	cache := target.Manager.GetCache()
-	if k.InCluster != nil {
-		cache = k.InCluster.GetCache()
-	}
-	updates := predicate.TypedFuncs[K]{UpdateFunc: func(e event.TypedUpdateEvent[K]) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && a.matters(e.ObjectOld, e.ObjectNew)
-	}}
-	watched := syncing{source.Kind(cache, k.of(), handler.TypedEnqueueRequestsFromMapFunc(a.wakes), updates), h}
-	if k.InCluster == nil {
-		return target.Watch(watched)
-	}
+	watched := syncing{watching, h}
 	return target.Watch(source.Func(func(ctx context.Context, q queue) error {
 		err := watched.Start(ctx, q)
 		if err == nil {
@@ -109,6 +105,45 @@ func (k Kind[T, K]) Attach(target Target[T]) error {
 		}
 		return err
 	}))
+}
+
+// fixed implements switchable.
+func (k Kind[T, K]) fixed() string {
+	if k.InCluster != nil {
+		return "another cluster is watched from the start"
+	}
+	return ""
+}
+
+// watching implements switchable.
+func (k Kind[T, K]) watching(target Target[T]) (source.SyncingSource, error) { //nolint:unparam // that of Owned can fail
+	a := attachedKind[T, K]{k, target}
+	cache := target.cache()
+	if k.InCluster != nil {
+		cache = k.InCluster.GetCache()
+	}
+	updates := predicate.TypedFuncs[K]{UpdateFunc: func(e event.TypedUpdateEvent[K]) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && a.matters(e.ObjectOld, e.ObjectNew)
+	}}
+	return source.Kind(cache, k.of(), handler.TypedEnqueueRequestsFromMapFunc(a.wakes), updates), nil
+}
+
+// switchable is a source of one kind, which a [Dynamic] can start and stop.
+type switchable[T client.Object] interface {
+	Source[T]
+	// fixed returns why it can be neither started nor stopped. Empty means that it can.
+	fixed() string
+	// watching returns what watches the kind in the cache of target.
+	watching(target Target[T]) (source.SyncingSource, error)
+}
+
+// attachWatching has a controller watch a kind, and /readyz say whether that has been read.
+func attachWatching[T client.Object](target Target[T], name string, watching source.SyncingSource) error {
+	h, err := attachHealth(target, name, 0, errNotSynced)
+	if err != nil {
+		return err
+	}
+	return target.Watch(syncing{watching, h})
 }
 
 // syncing notes when a source of controller-runtime has synced.

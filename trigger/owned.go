@@ -25,6 +25,8 @@ import (
 // belong to nobody, or to objects of another kind, wake nothing. Package children has these sources for its
 // children; use Owned for objects that your own code creates.
 type Owned[T client.Object] struct {
+	// Name is the source's name in logs, metrics and /readyz. Empty means one made of the controller's name.
+	Name string
 	// Of is an empty object of the kind that is owned. Required.
 	Of client.Object
 	// Owners returns the names of the objects that obj belongs to besides its controller, which is the owner reference
@@ -53,17 +55,29 @@ func (Owned[T]) Needs() []Need { return nil }
 
 // Attach implements [Source].
 func (o Owned[T]) Attach(target Target[T]) error {
-	mgr := target.Manager
-	kind, err := apiutil.GVKForObject(cached.New[T](), mgr.GetScheme())
+	watching, err := o.watching(target)
 	if err != nil {
 		return err
 	}
+	return attachWatching(target, o.Name, watching)
+}
+
+// fixed implements switchable.
+func (Owned[T]) fixed() string { return "" }
+
+// watching implements switchable.
+func (o Owned[T]) watching(target Target[T]) (source.SyncingSource, error) {
+	mgr := target.Manager
+	kind, err := apiutil.GVKForObject(cached.New[T](), mgr.GetScheme())
+	if err != nil {
+		return nil, err
+	}
 	mapping, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return fmt.Errorf("the API server does not serve %s; install its CRD first: %w", kind.GroupKind(), err)
+		return nil, fmt.Errorf("the API server does not serve %s; install its CRD first: %w", kind.GroupKind(), err)
 	}
 	a := &attachedOwned[T]{Owned: o, target: target, kind: kind.GroupKind(), namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-	return target.Watch(source.Kind(mgr.GetCache(), o.Of, handler.Funcs{
+	return source.Kind(target.cache(), o.Of, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { a.changed(q, nil, e.Object, e.IsInInitialList) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
@@ -71,7 +85,7 @@ func (o Owned[T]) Attach(target Target[T]) error {
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { a.changed(q, e.Object, nil, false) },
-	}))
+	}), nil
 }
 
 // attachedOwned is an Owned of one controller.

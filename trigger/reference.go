@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,8 @@ import (
 
 // Reference wakes an object when another object that it names changes.
 type Reference[T client.Object] struct {
+	// Name is the source's name in logs, metrics and /readyz. Empty means one made of the controller's name.
+	Name string
 	// To is an empty object of the kind referred to. Required.
 	To client.Object
 	// Names returns the objects of that kind that obj refers to. Required. It must depend on obj
@@ -84,10 +87,7 @@ func (r Reference[T]) Attach(target Target[T]) error {
 	if err := a.objects.Index(target.Manager.GetFieldIndexer(), a.index, a.names); err != nil {
 		return fmt.Errorf("index %T by the %T it names: %w", *new(T), r.To, err)
 	}
-	updates := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && a.matters(e.ObjectOld, e.ObjectNew)
-	}}
-	if err := target.Watch(source.Kind(target.Manager.GetCache(), r.To, handler.EnqueueRequestsFromMapFunc(a.wakes), updates)); err != nil {
+	if err := attachWatching(target, r.Name, a.watching()); err != nil {
 		return err
 	}
 	for i := range r.Then {
@@ -99,6 +99,26 @@ func (r Reference[T]) Attach(target Target[T]) error {
 		return a.keep()
 	}
 	return nil
+}
+
+// fixed implements switchable.
+func (r Reference[T]) fixed() string {
+	if r.Keep || len(r.Then) > 0 {
+		return "a Reference with Keep or Then works from the start"
+	}
+	return ""
+}
+
+// watching implements switchable. It has no index, because that cannot be taken out of the cache again.
+func (r Reference[T]) watching(target Target[T]) (source.SyncingSource, error) { //nolint:unparam // that of Owned can fail
+	return (&attachedReference[T]{Reference: r, target: target, objects: target.objects()}).watching(), nil
+}
+
+func (r *attachedReference[T]) watching() source.SyncingSource {
+	updates := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && r.matters(e.ObjectOld, e.ObjectNew)
+	}}
+	return source.Kind(r.target.cache(), r.To, handler.EnqueueRequestsFromMapFunc(r.wakes), updates)
 }
 
 // then wakes objects when what the objects that they refer to refer to in turn changes.
@@ -141,7 +161,7 @@ type attachedReference[T client.Object] struct {
 
 	target  Target[T]
 	objects cached.Objects[T]
-	index   string
+	index   string // empty if there is none
 	// someUnknown: for some object Names did not return.
 	someUnknown atomic.Bool
 }
@@ -200,7 +220,16 @@ func (r *attachedReference[T]) wakes(ctx context.Context, to client.Object) []re
 }
 
 func (r *attachedReference[T]) under(ctx context.Context, key string, named types.NamespacedName) []types.NamespacedName {
-	found, err := r.objects.Under(ctx, r.index, key)
+	var found []T
+	var err error
+	if r.index != "" {
+		found, err = r.objects.Under(ctx, r.index, key)
+	} else if found, err = r.objects.All(ctx); err == nil {
+		found = slices.DeleteFunc(slices.Clone(found), func(obj T) bool {
+			names := r.names(obj)
+			return !slices.Contains(names, key) && !slices.Contains(names, unknown)
+		})
+	}
 	if err != nil {
 		r.target.Log.Error(err, "cannot list who refers to an object that changed; their next passes will see the change", "object", named)
 	}

@@ -3,6 +3,7 @@ package trigger
 import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -34,6 +35,10 @@ type Need struct {
 	Of client.Object
 	// Verbs are those of RBAC, such as get and patch.
 	Verbs []string
+	// ClusterWide grants the permission in the whole cluster even if the operator watches only some namespaces.
+	ClusterWide bool
+	// Later says that the cluster may serve the kind only after the operator has started, or never.
+	Later bool
 }
 
 // Target is the controller whose objects a source wakes.
@@ -52,6 +57,22 @@ type Target[T client.Object] struct {
 	// pass it causes is not a retry. It reports whether to queue the object. A process that is not the
 	// leader queues none; when it becomes the leader, all objects are queued.
 	Event func(types.NamespacedName) bool
+	// Namespaces are those whose objects are watched. Empty means all.
+	Namespaces []string
+	// Passes has a function called at the end of each pass that called the author's code, and when the object is found
+	// to be gone, with its key. There is no other pass over the object at that time.
+	Passes func(ended func(types.NamespacedName))
+
+	// other is the cache of a source that comes and goes; nil means the manager's.
+	other cache.Cache
+}
+
+// cache is where the source watches its kind.
+func (t Target[T]) cache() cache.Cache {
+	if t.other != nil {
+		return t.other
+	}
+	return t.Manager.GetCache()
 }
 
 // objects are those of kind T that the cache holds.
