@@ -112,3 +112,41 @@ func TestFailover(t *testing.T) {
 	all("third")
 	third.stop(t, 0)
 }
+
+// TestFormerLeader: a leader that was suspended for longer than its lease lasts ends at once, and writes nothing of the pass that it was in.
+func TestFormerLeader(t *testing.T) {
+	t.Parallel()
+	in := install(t, "formerleader", nil)
+	end := filepath.Join(t.TempDir(), "end")
+	leader := startOperator(t, in, "--greeting", "first", "--until", end)
+	leader.awaitReady(t)
+	in.probe(t, "slow")
+	leader.awaitTrace(t, `"event":"start"`)
+	follower := startOperator(t, in, "--greeting", "second")
+	follower.await(t, "/readyz", "standing by", http.StatusOK)
+
+	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	slow := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "slow"}}
+	testenv.Wait(t, in.client, slow, "the follower to greet", func(p *probe.Probe) bool { return p.Status.Note == "second, slow" })
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	<-leader.ended
+	if code := leader.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(leader.log(), "has not renewed its lease in time") {
+		t.Errorf("the former leader ended with %d; log:\n%s", code, leader.log())
+	}
+	if n := len(leader.passes(t, "start")); n != 1 {
+		t.Errorf("the former leader began %d passes after the lease was another's", n-1)
+	}
+	for line := range strings.Lines(leader.out()) {
+		if strings.Contains(line, `"event":"write"`) && !strings.Contains(line, `"err"`) {
+			t.Errorf("the former leader wrote: %s", line)
+		}
+	}
+	follower.stop(t, 0)
+}

@@ -44,6 +44,7 @@ type process struct {
 	ring      *trace.Ring
 	servers   servers
 	access    *access
+	fence     *fence              // nil without leader election
 	keeper    *servingcert.Keeper // of the certificate of webhooks; nil if there are none
 	started   chan struct{}       // closed when the caches are synced
 }
@@ -117,7 +118,12 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	if err := p.target.reachable(ctx); err != nil {
 		return nil, err
 	}
-	mgr, err := manager.New(p.target.config, p.managerOptions(ctx))
+	config := p.target.config
+	if p.settings.leaderElect {
+		p.fence = newFence(p.target.namespace, p.design.terms.Installation)
+		config = p.fence.config(config)
+	}
+	mgr, err := manager.New(config, p.managerOptions(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
@@ -160,6 +166,7 @@ func (p *process) managerOptions(ctx context.Context) manager.Options {
 	o.Logger = logr.FromSlogHandler(calmStop{logr.ToSlogHandler(p.log), func() bool { return ctx.Err() != nil }})
 	o.LeaderElectionNamespace = p.target.namespace
 	o.LeaderElectionReleaseOnCancel = true
+	o.LeaseDuration = new(leaseDuration)
 	o.GracefulShutdownTimeout = new(p.settings.shutdownTimeout)
 	o.BaseContext = func() context.Context { return context.WithoutCancel(ctx) }
 	// Health is served by this package instead, before the manager starts and with reasons.
@@ -283,8 +290,15 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	wg.Go(func() { p.standBy(asking, mgr.Elected()) })
 	defer wg.Wait()
 	defer cancel()
-	err := p.await(ctx, mgr)
-	switch {
+	leading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if p.fence != nil {
+		wg.Go(func() { p.fence.watch(asking, stop) })
+	}
+	err := p.await(leading, mgr)
+	switch lost := context.Cause(leading); {
+	case errors.Is(lost, errLeaseLost):
+		return lost
 	case err == nil:
 		p.log.Info("stopped")
 		return nil

@@ -67,7 +67,7 @@ func Run(t testing.TB, o operator.Options, flags ...string) *Operator {
 		t.Fatal(err)
 	}
 	op.Account = install(t, cfg, op.Namespace, objects)
-	args := slices.Concat([]string{"manager", "--leader-elect=false"}, arguments(op.Account), flags)
+	args := slices.Concat([]string{"manager", "--leader-elect=false", "--webhook-address=127.0.0.1:0"}, arguments(op.Account), flags)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
 		defer close(op.ended)
@@ -86,7 +86,7 @@ func Run(t testing.TB, o operator.Options, flags ...string) *Operator {
 
 // arguments returns flags with which an operator runs as account a, next to other operators.
 func arguments(a Account) []string {
-	return []string{"--kubeconfig", a.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0", "--webhook-address=127.0.0.1:0"}
+	return []string{"--kubeconfig", a.Kubeconfig, "--metrics-address=0", "--health-address=127.0.0.1:0", "--debug-address=0"}
 }
 
 // apart returns the flags that separate the operators of different tests.
