@@ -186,6 +186,9 @@ func (c *Controller[T]) logger(l logr.Logger, obj T) logr.Logger {
 // into returns the context of the pass's calls, with a span if there are any.
 func (p *pass[T]) into(ctx context.Context) context.Context {
 	ctx = trace.Into(logf.IntoContext(ctx, p.log), p.trace)
+	if p.client != nil && p.c.wraps() {
+		ctx = context.WithValue(ctx, clientKey{}, p.client)
+	}
 	if p.c.spans == nil {
 		return ctx
 	}

@@ -21,7 +21,7 @@ import (
 // retries, deadline, metrics and traces without being rewritten. It panics if r is nil.
 //
 // r is called as before: with the name of the object, also while the object is being deleted and once it is gone. It
-// reads the object, and it writes its own finalizers and status. What r returns becomes an outcome as [FromResult] says.
+// reads the object, and it writes its own finalizers and status. [WrapClient] makes its client. What r returns becomes an outcome as [FromResult] says.
 // Failures for an object that is gone are retried like others, and are seen in metrics, logs and traces alone.
 //
 // The loop writes nothing to a kind without [api.Status], but for what [ObservedGeneration] says. To one with it, the
