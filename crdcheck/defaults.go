@@ -28,7 +28,12 @@ import (
 //
 // The defaults are evaluated with the code of the API server.
 func Defaults(crd *apiextensionsv1.CustomResourceDefinition, except ...string) error {
-	w := walker{except: except, used: map[string]bool{}}
+	e := exceptions{except, map[string]bool{}}
+	return errors.Join(defaults(crd, e), e.needless(crd.Name))
+}
+
+func defaults(crd *apiextensionsv1.CustomResourceDefinition, e exceptions) error {
+	w := walker{exceptions: e}
 	for _, v := range crd.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			continue
@@ -41,11 +46,6 @@ func Defaults(crd *apiextensionsv1.CustomResourceDefinition, except ...string) e
 		delete(root.Properties, "status")
 		w.where = fmt.Sprintf("CRD %s, version %s", crd.Name, v.Name)
 		w.properties("", root)
-	}
-	for _, path := range except {
-		if !w.used[path] {
-			w.found = append(w.found, fmt.Errorf("CRD %s: %s needs no exception; leave it out", crd.Name, path))
-		}
 	}
 	return errors.Join(w.found...)
 }
@@ -61,10 +61,10 @@ func structural(v1 *apiextensionsv1.JSONSchemaProps) (*schema.Structural, error)
 
 // walker collects what it finds in schemas.
 type walker struct {
-	where  string
-	except []string
-	used   map[string]bool
-	found  []error
+	exceptions
+
+	where string
+	found []error
 }
 
 // properties checks the properties of an object at path.
@@ -126,8 +126,7 @@ func (w *walker) compare(path string, parent *schema.Structural, name string) {
 	if is && reflect.DeepEqual(got, want) || !is && reflect.DeepEqual(want, map[string]any{}) {
 		return
 	}
-	if slices.Contains(w.except, path) {
-		w.used[path] = true
+	if w.has(path) {
 		return
 	}
 	if !is && demanded {

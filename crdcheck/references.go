@@ -14,14 +14,19 @@ import (
 const longest = 253
 
 // References returns every field in the spec of crd by which an object depends on another one, but not by its name. Such
-// fields are those that end in Instance, Ref or Reference, or in one of these and Selector or Labels. A string needs minLength 1,
+// fields are those that end in Instance, Ref or Reference, or their plurals, or in one of these and Selector, Labels or Annotations. A string needs minLength 1,
 // maxLength 253 and a pattern: the API server then refuses a name that no object can have, and nobody waits for it. The
 // same is true of the name in an object that has no other field. A label selector, or a map, finds any number of objects, also none
 // or the wrong ones; an ObjectReference of Kubernetes says more than a name, and any kind. Objects with further fields, such as a namespace
 // or a key, are not checked. Labels may be used in an operator, to find objects in its cache. except are paths, such as
 // spec.poolRef, of fields that are meant so; one that is not needed is an error, too.
 func References(crd *apiextensionsv1.CustomResourceDefinition, except ...string) error {
-	r := references{except: except, used: map[string]bool{}}
+	e := exceptions{except, map[string]bool{}}
+	return errors.Join(references(crd, e), e.needless(crd.Name))
+}
+
+func references(crd *apiextensionsv1.CustomResourceDefinition, e exceptions) error {
+	r := finder{exceptions: e}
 	for _, v := range crd.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			continue
@@ -30,23 +35,19 @@ func References(crd *apiextensionsv1.CustomResourceDefinition, except ...string)
 		spec := v.Schema.OpenAPIV3Schema.Properties["spec"]
 		r.below("spec", &spec)
 	}
-	for _, path := range except {
-		if !r.used[path] {
-			r.found = append(r.found, fmt.Errorf("CRD %s: %s needs no exception; leave it out", crd.Name, path))
-		}
-	}
 	return errors.Join(r.found...)
 }
 
-type references struct {
-	where  string
-	except []string
-	used   map[string]bool
-	found  []error
+// finder collects what it finds in schemas.
+type finder struct {
+	exceptions
+
+	where string
+	found []error
 }
 
 // below checks the fields of a value at path.
-func (r *references) below(path string, s *apiextensionsv1.JSONSchemaProps) {
+func (r *finder) below(path string, s *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p, at := s.Properties[name], path+"."+name
 		if !dependency(name) {
@@ -54,11 +55,10 @@ func (r *references) below(path string, s *apiextensionsv1.JSONSchemaProps) {
 			continue
 		}
 		if problem := reference(&p); problem != "" {
-			if slices.Contains(r.except, at) {
-				r.used[at] = true
-				continue
+			if !r.has(at) {
+				r.found = append(r.found, fmt.Errorf("%s: %s %s", r.where, at, problem))
 			}
-			r.found = append(r.found, fmt.Errorf("%s: %s %s", r.where, at, problem))
+			continue
 		}
 	}
 	if s.Items != nil && s.Items.Schema != nil {
@@ -71,7 +71,10 @@ func (r *references) below(path string, s *apiextensionsv1.JSONSchemaProps) {
 
 // dependency tells names of fields that say on which object another depends.
 func dependency(name string) bool {
-	name = strings.TrimSuffix(strings.TrimSuffix(name, "Selector"), "Labels")
+	for _, by := range []string{"Selector", "Labels", "Annotations"} {
+		name = strings.TrimSuffix(name, by)
+	}
+	name = strings.TrimSuffix(name, "s")
 	return slices.ContainsFunc([]string{"Instance", "Ref", "Reference"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
@@ -81,6 +84,9 @@ func reference(s *apiextensionsv1.JSONSchemaProps) string {
 	_, path := s.Properties["fieldPath"]
 	_, version := s.Properties["resourceVersion"]
 	name, named := s.Properties["name"]
+	if s.Type == "array" && s.Items != nil && s.Items.Schema != nil {
+		return reference(s.Items.Schema)
+	}
 	switch {
 	case labels:
 		return "is a dependency by labels, which finds any number of objects; make it the name of one object"

@@ -28,6 +28,9 @@ func TestReferences(t *testing.T) {
 		"labels":              {why: "any number of objects", fields: "databaseRef: {type: object, properties: {matchLabels: {type: object}, matchExpressions: {type: array}}}", want: "spec.p.databaseRef is a dependency by labels"},
 		"labels by name":      {why: "any number of objects", fields: "databaseInstanceSelector: {type: object, properties: {matchLabels: {type: object}}}", want: "is a dependency by labels"},
 		"a map":               {why: "any number of objects", fields: "databaseRefLabels: {type: object, additionalProperties: {type: string}}", want: "is a dependency by a map"},
+		"annotations":         {why: "any number of objects", fields: "databaseInstanceAnnotations: {type: object, additionalProperties: {type: string}}", want: "is a dependency by a map"},
+		"several":             {why: "each of them", fields: "poolRefs: {type: array, items: {type: string}}", want: "spec.p.poolRefs takes texts"},
+		"several by name":     {why: "each has a name", fields: "poolRefs: {type: array, items: {" + name + "}}"},
 		"an object reference": {why: "any kind", fields: "databaseRef: {type: object, properties: {name: {type: string}, fieldPath: {type: string}, resourceVersion: {type: string}}}", want: "is an ObjectReference"},
 		"in a list":           {why: "each of them", fields: "all: {type: array, items: {type: object, properties: {poolRef: {type: string}}}}", want: "spec.p.all[].poolRef takes"},
 		"in a map":            {why: "each of them", fields: "all: {type: object, additionalProperties: {type: object, properties: {poolRef: {type: string}}}}", want: "spec.p.all{}.poolRef takes"},
@@ -42,6 +45,9 @@ func TestReferences(t *testing.T) {
 	}
 	if err := crdcheck.References(kindWith(t, "x", "properties: {poolRef: {type: string}}"), "spec.p.poolRef"); err != nil {
 		t.Errorf("an exception is a finding: %v", err)
+	}
+	if err := crdcheck.All(kindWith(t, "x", "properties: {poolRef: {type: string}}"), "spec.p.poolRef"); err != nil {
+		t.Errorf("an exception is a finding of the other check: %v", err)
 	}
 	if err := crdcheck.References(kindWith(t, "x", "properties: {}"), "spec.p.poolRef"); err == nil || !strings.Contains(err.Error(), "needs no exception") {
 		t.Errorf("an exception without need: %v", err)

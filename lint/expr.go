@@ -233,16 +233,19 @@ func (w *world) isRunObj(e ast.Expr) bool {
 	return is && sel.Sel.Name == "Obj" && runOf(w.pass.TypesInfo.TypeOf(sel.X)) != nil
 }
 
-// assigned tells where the value of a local variable comes from. Reading into it outweighs how it was declared.
+// assigned tells where the value of a local variable comes from. Reading into it outweighs how it was declared, but not that it
+// is a copy somewhere.
 func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
-	from := unknown
+	from, copied := unknown, false
 	note := func(o origin) { from = max(from, o) }
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
 				if w.objectOf(left) == obj && (len(n.Rhs) == len(n.Lhs) || i == 0) {
-					note(w.made(n.Rhs[min(i, len(n.Rhs)-1)]))
+					value := n.Rhs[min(i, len(n.Rhs)-1)]
+					note(w.made(value))
+					copied = copied || isCopy(value)
 				}
 			}
 		case *ast.ValueSpec:
@@ -258,7 +261,23 @@ func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
 		}
 		return true
 	})
+	if copied {
+		return fresh
+	}
 	return from
+}
+
+// isCopy tells a call of DeepCopy, also one that is asserted to a type.
+func isCopy(e ast.Expr) bool {
+	if assert, is := ast.Unparen(e).(*ast.TypeAssertExpr); is {
+		e = assert.X
+	}
+	call, is := ast.Unparen(e).(*ast.CallExpr)
+	if !is {
+		return false
+	}
+	sel, is := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return is && strings.HasPrefix(sel.Sel.Name, "DeepCopy") && !strings.HasPrefix(sel.Sel.Name, "DeepCopyInto")
 }
 
 // declared tells where the value of a variable comes from that is declared with var.
@@ -295,7 +314,7 @@ func (w *world) made(e ast.Expr) origin {
 		if id, is := x.Fun.(*ast.Ident); is && id.Name == "new" {
 			return fresh
 		}
-		if sel, is := x.Fun.(*ast.SelectorExpr); is && strings.HasPrefix(sel.Sel.Name, "DeepCopy") {
+		if isCopy(x) {
 			return fresh
 		}
 	case *ast.TypeAssertExpr:

@@ -37,6 +37,20 @@ spec:
               databaseInstance: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}
 `
 
+// byAnnotation is the same kind with a database that is found by annotations.
+const byAnnotation = `
+metadata: {name: shops.example.org}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              databaseInstanceAnnotations: {type: object, additionalProperties: {type: string}}
+`
+
 // byName is the same kind with a name.
 const byName = `
 metadata: {name: shops.example.org}
@@ -65,7 +79,7 @@ func (l lister) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop.O
 
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	t.Run("003-07 a dependency by labels in an API is found, a query by labels in a pass is none and costs no request", func(t *testing.T) {
+	t.Run("003-07 a dependency by labels or annotations in an API is found, a query by labels in a pass is none and costs no request", func(t *testing.T) {
 		t.Parallel()
 		check := func(text string) error {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -76,6 +90,9 @@ func TestLabels(t *testing.T) {
 		}
 		if err := check(byLabel); err == nil || !strings.Contains(err.Error(), "spec.databaseInstance is a dependency by labels") {
 			t.Errorf("a dependency by labels: %v", err)
+		}
+		if err := check(byAnnotation); err == nil || !strings.Contains(err.Error(), "spec.databaseInstanceAnnotations is a dependency by a map") {
+			t.Errorf("a dependency by annotations: %v", err)
 		}
 		if err := check(byName); err != nil {
 			t.Errorf("a dependency by name: %v", err)

@@ -103,12 +103,22 @@ func allowancesIn(fset *token.FileSet, file *ast.File) []*allowance {
 	return all
 }
 
-// allowed returns the allowance of a rule for a place, which stands in its line or the one above.
+// allowed returns the allowance of a rule for a place, which stands in its line or above, where there may be several.
 func (w *world) allowed(name string, at token.Pos) *allowance {
 	place := w.pass.Fset.Position(at)
-	for _, a := range w.allowances {
-		if a.name == name && a.reason != "" && a.file == place.Filename && (a.line == place.Line || a.line == place.Line-1) {
-			return a
+	for line := place.Line; line > 0; line-- {
+		here := 0
+		for _, a := range w.allowances {
+			if a.file != place.Filename || a.line != line {
+				continue
+			}
+			here++
+			if a.name == name && a.reason != "" {
+				return a
+			}
+		}
+		if here == 0 && line < place.Line {
+			break
 		}
 	}
 	return nil

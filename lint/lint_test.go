@@ -150,6 +150,9 @@ func agree(t *testing.T, analyzer string) {
 				t.Errorf("%s: nothing is found that matches %q, but %v", place, text, examples()(t)[place])
 			}
 		}
+		if n := len(examples()(t)[place]); n > len(texts) {
+			t.Errorf("%s: %d findings, want %d: %v", place, n, len(texts), examples()(t)[place])
+		}
 	}
 	if count == 0 {
 		t.Fatalf("no example in %q is one of a mistake", dirs)

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"slices"
+	"strings"
 )
 
 func logging() rule {
@@ -132,7 +134,7 @@ func (w *world) foreignLogs(d *ast.FuncDecl) []finding {
 			switch {
 			case w.calls(n, "fmt", "Print", "Printf", "Println"):
 				all = append(all, found(n, "fmt.%s in a reconciliation goes to standard output, without the object's name"+wayOut, w.callee(n).Name()))
-			case w.calls(n, "k8s.io/klog/v2", "Info", "Infof", "InfoS", "Infoln", "Warning", "Warningf", "Error", "Errorf", "ErrorS", "V"):
+			case w.klogs(n):
 				all = append(all, found(n, "klog in a reconciliation has neither the controller nor the object"+wayOut))
 			}
 		case *ast.Ident:
@@ -144,6 +146,13 @@ func (w *world) foreignLogs(d *ast.FuncDecl) []finding {
 		return true
 	})
 	return all
+}
+
+// klogs tells calls by which klog writes a line.
+func (w *world) klogs(call *ast.CallExpr) bool {
+	fn := w.callee(call)
+	return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "k8s.io/klog/v2" && slices.ContainsFunc(
+		[]string{"Info", "Warning", "Error", "Fatal", "Exit"}, func(p string) bool { return strings.HasPrefix(fn.Name(), p) })
 }
 
 func clientset() rule {

@@ -48,9 +48,8 @@ func wideWatch() rule {
 // managers without any limit in sight.
 func (w *world) watched() (kinds []string, managers []*ast.CallExpr) {
 	all := map[string]bool{}
-	for _, imported := range w.pass.Pkg.Imports() {
-		fact := &watchesAll{}
-		if w.pass.ImportPackageFact(imported, fact) {
+	for _, f := range w.pass.AllPackageFacts() {
+		if fact, is := f.Fact.(*watchesAll); is {
 			for _, kind := range fact.Kinds {
 				all[kind] = true
 			}

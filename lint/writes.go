@@ -54,8 +54,10 @@ func requeueError() rule {
 	}
 }
 
-// contradictions finds returns of a Result and an error. failed are variables that are known to be no nil.
+// contradictions finds returns of a Result and an error. failed are variables that are known to be no nil, unless body assigns
+// to them.
 func (w *world) contradictions(body ast.Node, failed []types.Object) []finding {
+	failed = slices.DeleteFunc(slices.Clone(failed), func(obj types.Object) bool { return w.assigns(body, obj) })
 	var all []finding
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -67,7 +69,7 @@ func (w *world) contradictions(body ast.Node, failed []types.Object) []finding {
 			if n.Init != nil {
 				all = append(all, w.contradictions(n.Init, failed)...)
 			}
-			all = append(all, w.contradictions(n.Body, append(slices.Clone(failed), obj))...)
+			all = append(all, w.contradictions(n.Body, append(failed, obj))...)
 			if n.Else != nil {
 				all = append(all, w.contradictions(n.Else, failed)...)
 			}
@@ -80,6 +82,21 @@ func (w *world) contradictions(body ast.Node, failed []types.Object) []finding {
 		return true
 	})
 	return all
+}
+
+// assigns reports whether code may change a variable.
+func (w *world) assigns(code ast.Node, obj types.Object) bool {
+	is := false
+	ast.Inspect(code, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			is = is || slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool { return w.objectOf(e) == obj })
+		case *ast.UnaryExpr:
+			is = is || n.Op == token.AND && w.objectOf(n.X) == obj
+		}
+		return !is
+	})
+	return is
 }
 
 // notNil returns the variable of a condition err != nil, alone or with more conditions.

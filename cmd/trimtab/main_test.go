@@ -88,17 +88,30 @@ func TestLint(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "shops.yaml"), []byte("kind: List\n---\n"+crd), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	broken := t.TempDir()
+	for name, text := range map[string]string{"a.yaml": "{{ if .x }}\nkind: CustomResourceDefinition\n", "b.yaml": crd} {
+		if err := os.WriteFile(filepath.Join(broken, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, tc := range map[string]struct {
 		why  string
 		args []string
 		code int
 		want string
 	}{
-		"code":      {why: "a finding fails", args: []string{"../../lint/testdata/directwrite"}, code: 1, want: "the reconciler writes its Shop itself"},
-		"clean":     {why: "without findings nothing is printed", args: []string{"../../lint/testdata/labels"}},
-		"CRDs":      {why: "a finding fails", args: []string{"--crds", dir, "../../lint/testdata/labels"}, code: 1, want: "spec.poolRef takes texts that are no name"},
-		"no CRDs":   {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "../../lint/testdata/labels"}, code: 1, want: "no CRD is in"},
-		"no folder": {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "../../lint/testdata/labels"}, code: 1, want: "no such file"},
+		"code":          {why: "a finding fails", args: []string{"../../lint/testdata/directwrite"}, code: 1, want: "the reconciler writes its Shop itself"},
+		"clean":         {why: "without findings nothing is printed", args: []string{"../../lint/testdata/labels"}},
+		"CRDs":          {why: "a finding fails", args: []string{"--crds", dir, "../../lint/testdata/labels"}, code: 1, want: "spec.poolRef takes texts that are no name"},
+		"excepted":      {why: "somebody says so", args: []string{"--crds", dir, "--except", "shops.example.org:spec.poolRef", "../../lint/testdata/labels"}},
+		"needless":      {why: "it hides the next one", args: []string{"--crds", dir, "--except", "shops.example.org:spec.x", "../../lint/testdata/labels"}, code: 1, want: "spec.x needs no exception"},
+		"nobody's":      {why: "it is misspelt", args: []string{"--crds", dir, "--except", "shop.example.org:spec.poolRef", "../../lint/testdata/labels"}, code: 1, want: "no CRD in " + dir + " is called shop.example.org"},
+		"no path":       {why: "it says which field", args: []string{"--crds", dir, "--except", "poolRef", "../../lint/testdata/labels"}, code: 1, want: "use NAME-OF-CRD:PATH"},
+		"a broken file": {why: "others are checked", args: []string{"--crds", broken, "../../lint/testdata/labels"}, code: 1, want: "b.yaml: CRD shops.example.org, version v1: spec.poolRef"},
+		"said so":       {why: "it is not checked", args: []string{"--crds", broken, "../../lint/testdata/labels"}, code: 1, want: "a.yaml: not checked"},
+		"tags":          {why: "go vet knows them", args: []string{"--tags", "x,y", "../../lint/testdata/labels"}},
+		"no CRDs":       {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "../../lint/testdata/labels"}, code: 1, want: "no CRD is in"},
+		"no folder":     {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "../../lint/testdata/labels"}, code: 1, want: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), trimtab, append([]string{"lint"}, tc.args...)...)

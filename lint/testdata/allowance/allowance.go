@@ -2,6 +2,7 @@ package allowance
 
 import (
 	"context"
+	"time"
 
 	"github.com/trimtab-dev/trimtab/lint/testdata/api"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -13,6 +14,9 @@ func (reconciler) Reconcile(_ context.Context, r *loop.Run[*api.Shop]) loop.Outc
 	//trimtab:allow specwrite the example needs it
 	r.Obj.Spec.Size = 1
 	r.Obj.Spec.Size = 2 //trimtab:allow specwrite in the same line
+	//trimtab:allow statusclock two in a row stand for the same line
+	//trimtab:allow specwrite of it
+	r.Obj.Spec.Options["at"], r.Obj.Status.Phase = "a", time.Now().String()
 	// The next one has no reason. // want-below "trimtab:allow specwrite has no reason and allows nothing"
 	//trimtab:allow specwrite
 	r.Obj.Spec.Size = 3 // want "changes the spec of Shop"

@@ -25,6 +25,8 @@ func (r *Shops) GetLogger(ctx context.Context) logr.Logger {
 func (r *Shops) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	fmt.Println("reconciling") // want "fmt.Println in a reconciliation goes to standard output"
 	klog.Info("reconciling")   // want "klog in a reconciliation has neither the controller nor the object"
+	klog.V(2).Info("still")    // want "klog in a reconciliation"
+	klog.Warningln("still")    // want "klog in a reconciliation"
 	r.Log.Info("reconciling")
 	logger.Info("reconciling")   // want "the logger logger belongs to the package"
 	ctrl.Log.Info("reconciling") // want "the logger Log belongs to the package"

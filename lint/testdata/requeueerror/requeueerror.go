@@ -22,6 +22,15 @@ func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err := r.Update(ctx, shop); err != nil {
 		return ctrl.Result{RequeueAfter: time.Second}, err // want "return the error alone, or the Result and nil"
 	}
+	if err := r.Update(ctx, shop); err != nil {
+		err = r.Status().Update(ctx, shop) // which says what failed
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
+	if err := r.Update(ctx, shop); err != nil {
+		if err = r.Get(ctx, req.NamespacedName, shop); err == nil {
+			return ctrl.Result{RequeueAfter: time.Second}, err
+		}
+	}
 	err := r.Update(ctx, shop)
 	if err != nil && shop.Name != "" {
 		return ctrl.Result{RequeueAfter: 0}, err

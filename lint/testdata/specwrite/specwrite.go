@@ -25,7 +25,17 @@ func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	wanted.Spec.Size = 2
 	r.shrink(wanted)
 	shop.Status.Phase = "small"
+	r.grow(ctx, req)
 	return ctrl.Result{}, nil
+}
+
+func (r reconciler) grow(ctx context.Context, req ctrl.Request) {
+	shop := &api.Shop{}
+	if err := r.Get(ctx, req.NamespacedName, shop); err != nil {
+		return
+	}
+	shop = shop.DeepCopy()
+	shop.Spec.Size = 2
 }
 
 func (reconciler) complete(shop *api.Shop) { shop.Spec.Size++ } // want "changes the spec of Shop"

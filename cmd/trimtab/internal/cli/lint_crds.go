@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,31 +19,47 @@ import (
 	"github.com/trimtab-dev/trimtab/crdcheck"
 )
 
-// lintCRDs prints what is wrong with the CRDs in a folder, and reports whether anything is. An empty name is no folder.
-func lintCRDs(out io.Writer, folder string) (wrong bool, err error) {
+// lintCRDs prints what is wrong with the CRDs in a folder, and reports whether anything is. An empty name is no folder. except
+// are fields that are right nevertheless, as NAME:PATH.
+func lintCRDs(out io.Writer, folder string, except []string) (wrong bool, err error) {
 	if folder == "" {
 		return false, nil
 	}
-	found := 0
+	exceptions := map[string][]string{}
+	for _, e := range except {
+		name, path, is := strings.Cut(e, ":")
+		if !is {
+			return false, fmt.Errorf("--except %q: use NAME-OF-CRD:PATH, such as shops.example.org:spec.gitRef", e)
+		}
+		exceptions[name] = append(exceptions[name], path)
+	}
+	seen := map[string]bool{}
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if ext := filepath.Ext(path); err != nil || entry.IsDir() || ext != ".yaml" && ext != ".yml" {
 			return err
 		}
 		crds, err := readCRDs(path)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+		if err != nil { // such as the template of a chart
+			wrong = true
+			fmt.Fprintf(out, "%s: not checked, because it cannot be read: %v\n", path, err)
 		}
 		for _, crd := range crds {
-			found++
-			if err := errors.Join(crdcheck.Defaults(crd), crdcheck.References(crd)); err != nil {
+			seen[crd.Name] = true
+			if err := crdcheck.All(crd, exceptions[crd.Name]...); err != nil {
 				wrong = true
 				fmt.Fprintf(out, "%s: %v\n", path, err)
 			}
 		}
 		return nil
 	})
-	if err == nil && found == 0 {
+	if err == nil && len(seen) == 0 && !wrong {
 		return false, fmt.Errorf("no CRD is in %s; name a folder with CustomResourceDefinitions in YAML files", folder)
+	}
+	for _, name := range slices.Sorted(maps.Keys(exceptions)) {
+		if !seen[name] {
+			wrong = true
+			fmt.Fprintf(out, "--except: no CRD in %s is called %s\n", folder, name)
+		}
 	}
 	return wrong, err
 }
