@@ -241,12 +241,9 @@ func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
-			for i, left := range n.Lhs {
-				if w.objectOf(left) == obj && (len(n.Rhs) == len(n.Lhs) || i == 0) {
-					value := n.Rhs[min(i, len(n.Rhs)-1)]
-					note(w.made(value))
-					copied = copied || isCopy(value)
-				}
+			for _, value := range w.valuesOf(n, obj) {
+				note(w.made(value))
+				copied = copied || isCopy(value)
 			}
 		case *ast.ValueSpec:
 			note(w.declared(n, obj))
@@ -265,6 +262,17 @@ func (w *world) assigned(d *ast.FuncDecl, obj types.Object) origin {
 		return fresh
 	}
 	return from
+}
+
+// valuesOf returns what an assignment gives to a variable.
+func (w *world) valuesOf(n *ast.AssignStmt, obj types.Object) []ast.Expr {
+	var all []ast.Expr
+	for i, left := range n.Lhs {
+		if w.objectOf(left) == obj && (len(n.Rhs) == len(n.Lhs) || i == 0) {
+			all = append(all, n.Rhs[min(i, len(n.Rhs)-1)])
+		}
+	}
+	return all
 }
 
 // isCopy tells a call of DeepCopy, also one that is asserted to a type.
