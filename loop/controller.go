@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/cached"
 	"github.com/trimtab-dev/trimtab/internal/capability"
+	"github.com/trimtab-dev/trimtab/internal/runnable"
 	"github.com/trimtab-dev/trimtab/internal/safelog"
 	"github.com/trimtab-dev/trimtab/internal/spread"
 	"github.com/trimtab-dev/trimtab/logs"
@@ -174,7 +175,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 			return fmt.Errorf("set up controller %s: %w", c.name, err)
 		}
 	}
-	if err := mgr.Add(manager.RunnableFunc(c.begin)); err != nil {
+	if err := mgr.Add(runnable.AtOnce(c.begin)); err != nil {
 		return fmt.Errorf("set up controller %s: %w", c.name, err)
 	}
 	return nil

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/trimtab-dev/trimtab/internal/runnable"
 	"github.com/trimtab-dev/trimtab/internal/servingcert"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -276,11 +277,11 @@ func (p *process) election() []authorizationv1.ResourceAttributes {
 
 // start runs mgr until ctx has ended and running passes have finished.
 func (p *process) start(ctx context.Context, mgr manager.Manager) error {
-	started := manager.RunnableFunc(func(context.Context) error {
+	err := mgr.Add(runnable.Standing(func(context.Context) error {
 		close(p.started)
 		return nil
-	})
-	if err := mgr.Add(always{started}); err != nil {
+	}))
+	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	asking, cancel := context.WithCancel(ctx)
@@ -295,7 +296,7 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	if p.fence != nil {
 		wg.Go(func() { p.fence.watch(asking, stop) })
 	}
-	err := p.await(leading, mgr)
+	err = p.await(leading, mgr)
 	switch lost := context.Cause(leading); {
 	case errors.Is(lost, errLeaseLost):
 		return lost
@@ -357,12 +358,6 @@ func (p *process) await(ctx context.Context, mgr manager.Manager) error {
 		return nil
 	}
 }
-
-// always is a runnable that runs without being the leader.
-type always struct{ manager.Runnable }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (always) NeedLeaderElection() bool { return false }
 
 // mounted is the manager as controllers see it. Their checks and handlers are added to the servers
 // of the process.

@@ -7,7 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trimtab-dev/trimtab/internal/runnable"
 )
 
 // Channel receives events of type E from a Go channel, keeps the newest of each object for the reconciler, and
@@ -61,31 +62,17 @@ func (c *Channel[T, E]) Attach(target Target[T]) error {
 	if err := c.newest.attach(target, c.Name, c.Keep, c.Wakes); err != nil {
 		return err
 	}
-	return target.Manager.Add(standing(func(ctx context.Context) {
+	return target.Manager.Add(runnable.Standing(func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
-				return
+				return nil
 			case e, open := <-c.From:
 				if !open {
-					return
+					return nil
 				}
 				_ = c.newest.take(ctx, e) // it is logged
 			}
 		}
 	}))
 }
-
-// standing is a runnable that runs in processes that do not lead, too.
-type standing func(context.Context)
-
-var _ manager.LeaderElectionRunnable = standing(nil)
-
-// Start implements manager.Runnable.
-func (s standing) Start(ctx context.Context) error {
-	s(ctx)
-	return nil
-}
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (standing) NeedLeaderElection() bool { return false }

@@ -6,11 +6,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/runnable"
 )
 
 // wakes takes the keys of objects that a source wakes for something that is no event of Kubernetes. Until this
@@ -36,7 +36,7 @@ func attachWakes[T client.Object](target Target[T]) (*wakes[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return w, target.Manager.Add(manager.RunnableFunc(w.lead)) // it runs once this process leads
+	return w, target.Manager.Add(runnable.AtOnce(w.lead))
 }
 
 // lead queues what was kept, and from then on what comes.

@@ -170,6 +170,7 @@ func (e *Env) start(c Controller) {
 	e.server.changed = p.view.tell
 	e.server.mu.Unlock()
 	must(e.t, p.start(e.t.Context()))
+	e.t.Cleanup(p.stop)
 	e.process = p
 }
 

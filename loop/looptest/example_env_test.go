@@ -34,6 +34,7 @@ func (gauge) Cleanup(context.Context, *loop.Run[*probe.Probe]) loop.CleanupOutco
 type inExample struct{ testing.TB }
 
 func (inExample) Helper()                  {}
+func (inExample) Cleanup(func())           {}
 func (inExample) Context() context.Context { return context.Background() } //nolint:forbidigo // an example has no other
 
 // The life of an object, pass by pass.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 
@@ -16,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	"github.com/trimtab-dev/trimtab/internal/runnable"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -39,10 +42,14 @@ type process struct {
 	events       recorder
 	queue        *queue
 	// passes is the controller, and kind that of its objects.
-	passes    reconcile.Reconciler
-	kind      schema.GroupVersionKind
-	functions []manager.RunnableFunc
-	stop      context.CancelFunc
+	passes reconcile.Reconciler
+	kind   schema.GroupVersionKind
+	// first are run before the first pass, others beside passes. addresses are bound by servers.
+	first     []runnable.AtOnce
+	others    []manager.Runnable
+	addresses []net.Listener
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
 
 	mu    sync.Mutex
 	began trace.Start
@@ -60,6 +67,15 @@ func (p *process) GetFieldIndexer() client.FieldIndexer { return p.view }
 func (p *process) GetConfig() *rest.Config              { return p.config }
 func (p *process) GetHTTPClient() *http.Client          { return p.http }
 func (p *process) GetLogger() logr.Logger               { return logr.Discard() }
+
+// A test sees the health of sources by their metrics.
+func (p *process) AddReadyzCheck(string, healthz.Checker) error            { return nil }
+func (p *process) AddHealthzCheck(string, healthz.Checker) error           { return nil }
+func (p *process) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
+
+// Elected implements manager.Manager: the process leads.
+func (p *process) Elected() <-chan struct{} { return done{}.Done() }
+
 func (p *process) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: new(true), Logger: logr.Discard()}
 }
@@ -90,9 +106,13 @@ func (p *process) Add(r manager.Runnable) error {
 			return errors.New("looptest runs one controller; pass each to an Env of its own")
 		}
 		p.passes = r
-	case manager.RunnableFunc:
-		p.functions = append(p.functions, r)
-	case *manager.Server, interface{ Warmup(context.Context) error }: // a source of requests, or a controller of another kind of requests
+	case runnable.AtOnce:
+		p.first = append(p.first, r)
+	case manager.RunnableFunc, runnable.Standing:
+		p.others = append(p.others, r)
+	case *manager.Server: // a network has no place in a bubble
+		p.addresses = append(p.addresses, r.Listener)
+	case interface{ Warmup(context.Context) error }: // a controller of another kind of requests
 	default:
 		return fmt.Errorf("looptest cannot run a controller that needs a running %T; test it on an API server, see packages testenv and component/componenttest", r)
 	}
@@ -101,18 +121,30 @@ func (p *process) Add(r manager.Runnable) error {
 
 // start starts the sources, and has the process lead.
 func (p *process) start(ctx context.Context) error {
-	ctx, p.stop = context.WithCancel(ctx)
+	ctx, p.cancel = context.WithCancel(ctx)
 	if w, ok := p.passes.(interface{ Warmup(context.Context) error }); ok {
 		if err := w.Warmup(ctx); err != nil {
 			return fmt.Errorf("start the sources: %w", err)
 		}
 	}
-	for _, f := range p.functions {
+	for _, r := range p.others {
+		p.running.Go(func() { _ = r.Start(ctx) })
+	}
+	for _, f := range p.first {
 		if err := f(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stop ends what runs beside passes.
+func (p *process) stop() {
+	p.cancel()
+	p.running.Wait()
+	for _, l := range p.addresses {
+		_ = l.Close()
+	}
 }
 
 // Record implements trace.Sink.
