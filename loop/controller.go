@@ -50,6 +50,7 @@ type Controller[T client.Object] struct {
 	client    client.Client
 	live      client.Reader
 	clientset clientset
+	leader    Leader // nil: passes run in a process that leads
 	events    events.EventRecorder
 	log       logr.Logger //trimtab:allow reconcilelog for what is no pass: the start, the end of an object, bugs of the loop itself
 	sink      trace.Sink
@@ -199,6 +200,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
+	c.leader, _ = mgr.(Leader)
 	c.clientset.make = func() (kubernetes.Interface, error) {
 		return kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	}

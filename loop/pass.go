@@ -47,6 +47,9 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 			result, err = reconcile.Result{}, c.unhandled(req.NamespacedName, err)
 		}
 	}()
+	if c.leader != nil && !c.leader.Leads() {
+		return reconcile.Result{RequeueAfter: time.Second}, nil // by then, the process has ended
+	}
 	c.memory.lead()
 	if !c.terms.Watches(req.Namespace) { // a source woke it, and there is no such object for this operator
 		return reconcile.Result{}, nil

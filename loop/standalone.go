@@ -85,6 +85,12 @@ type QueueMaker interface {
 	NewQueue(name string, delays workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
+// Leader is implemented by a manager that knows whether its process leads, or has lost its lease. No pass begins while it
+// does not lead.
+type Leader interface {
+	Leads() bool
+}
+
 // queueOf returns what makes the queue of a controller, or nil for the usual one.
 func queueOf(mgr manager.Manager) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	if m, ok := mgr.(QueueMaker); ok {

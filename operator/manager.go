@@ -384,6 +384,9 @@ func (m mounted) AddMetricsServerExtraHandler(path string, h http.Handler) error
 	return nil
 }
 
+// Leads implements [loop.Leader].
+func (m mounted) Leads() bool { return m.process.fence == nil || !m.process.fence.expired() }
+
 // traceTo opens the destination of --trace. A regular file is written directly, so that its lines
 // survive a crash of the process. Anything else may block and is written through a buffer.
 func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), error) {
@@ -412,4 +415,7 @@ func traceTo(name string, stdout io.Writer) (trace.Sink, func(context.Context), 
 	}, nil
 }
 
-var _ Controller = (*loop.Controller[*corev1.ConfigMap])(nil)
+var (
+	_ Controller  = (*loop.Controller[*corev1.ConfigMap])(nil)
+	_ loop.Leader = mounted{}
+)

@@ -1,23 +1,14 @@
-// Package runnable has runnables of a manager that say when they run and for how long.
+// Package runnable has runnables of a controller-runtime manager that say when they run and for how long.
 package runnable
 
-import (
-	"context"
+import "context"
 
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-)
-
-// AtOnce runs when the process begins to lead, and returns soon. A runnable that goes on is a [manager.RunnableFunc].
-// Package looptest has it return before the first pass.
+// AtOnce runs when the process begins to lead, and returns soon. Package looptest has it return before the first pass.
+// A runnable that goes on is a RunnableFunc of the manager's package.
 type AtOnce func(context.Context) error
 
 // Standing runs in processes that do not lead, too.
 type Standing func(context.Context) error
-
-var (
-	_ manager.Runnable               = AtOnce(nil)
-	_ manager.LeaderElectionRunnable = Standing(nil)
-)
 
 // Start implements manager.Runnable.
 func (f AtOnce) Start(ctx context.Context) error { return f(ctx) }
