@@ -62,6 +62,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newDemo(), newCluster(), newLint(), newVersion())
+	root.AddCommand(newNew(), newGen(), newDemo(), newCluster(), newLint(), newVersion())
 	return root
 }

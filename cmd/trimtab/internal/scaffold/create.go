@@ -1,0 +1,139 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/trimtab-dev/trimtab/internal/kindgen"
+)
+
+// Trimtab is the path of the module that new modules require.
+const Trimtab = "github.com/trimtab-dev/trimtab"
+
+//go:embed all:templates
+var templates embed.FS
+
+// Create makes the module in a folder of the project's name in the working directory. The project is complete and has been
+// checked. If anything fails, no folder is left.
+func (p Project) Create(ctx context.Context) (err error) {
+	files, err := p.files()
+	if err != nil {
+		return err
+	}
+	unfinished, err := os.MkdirTemp(".", "."+p.Name+"-")
+	if err != nil {
+		return fmt.Errorf("create the folder %s: %w", p.Name, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(unfinished)) }()
+	if err := os.Chmod(unfinished, 0o755); err != nil { //nolint:gosec // source code is for everybody
+		return err
+	}
+	for name, content := range files {
+		if err := write(filepath.Join(unfinished, filepath.FromSlash(name)), content); err != nil {
+			return err
+		}
+	}
+	if err := p.complete(ctx, unfinished); err != nil {
+		return err
+	}
+	if err := os.Remove(p.Name); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty folder
+		return err
+	}
+	return os.Rename(unfinished, p.Name)
+}
+
+func write(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // source code is for everybody
+		return err
+	}
+	return os.WriteFile(name, content, 0o644) //nolint:gosec // source code is for everybody
+}
+
+// files returns what templates make, by slash-separated paths. Code is formatted.
+func (p Project) files() (map[string][]byte, error) {
+	from := string(p.Form)
+	if p.Chart != "" {
+		from = "chart"
+	}
+	files := map[string][]byte{}
+	for to, source := range map[string]string{
+		"go.mod": "go.mod", "main.go": from + "/main.go", "main_test.go": from + "/main_test.go", "example.yaml": from + "/example.yaml",
+		"api/v1alpha1/" + strings.ToLower(p.Kind) + ".go": from + "/kind.go",
+	} {
+		content, err := p.execute(source)
+		if err != nil {
+			return nil, err
+		}
+		files[to] = content
+	}
+	return files, nil
+}
+
+func (p Project) execute(source string) ([]byte, error) {
+	t, err := template.ParseFS(templates, "templates/"+source+".tmpl", "templates/list.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, path.Base(source)+".tmpl", p); err != nil {
+		return nil, err
+	}
+	if path.Ext(source) != ".go" {
+		return out.Bytes(), nil
+	}
+	content, err := format.Source(out.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("format %s: %w", source, err)
+	}
+	return content, nil
+}
+
+// complete adds what no template can: go.sum and the rest of go.mod, deep copies and the CRD.
+func (p Project) complete(ctx context.Context, folder string) error {
+	if p.Replace != "" { // so that nothing is asked of a checksum database that the checkout knows
+		sums, err := os.ReadFile(filepath.Join(p.Replace, "go.sum"))
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(folder, "go.sum"), sums); err != nil {
+			return err
+		}
+	}
+	env := append(os.Environ(), "GOWORK=off") // the module is in no workspace
+	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
+	tidy.Dir, tidy.Env = folder, env
+	if out, err := tidy.CombinedOutput(); err != nil {
+		return fmt.Errorf("go mod tidy: %w: %s", err, lastLine(out))
+	}
+	// The go command knows packages by absolute paths only.
+	root, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	generated, err := kindgen.Module(ctx, root, env)
+	if err != nil {
+		return err
+	}
+	stale, err := kindgen.Stale(root, generated)
+	if err != nil {
+		return err
+	}
+	return kindgen.Write(root, generated, stale)
+}
+
+// lastLine is what a command said at last.
+func lastLine(out []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	return string(lines[len(lines)-1])
+}
