@@ -44,6 +44,11 @@ func (p Project) Create(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if p.Chart != "" {
+		if err := os.CopyFS(filepath.Join(unfinished, "chart"), os.DirFS(p.Chart)); err != nil {
+			return fmt.Errorf("copy the chart: %w", err)
+		}
+	}
 	if err := p.complete(ctx, unfinished); err != nil {
 		return err
 	}
@@ -60,6 +65,9 @@ func write(name string, content []byte) error {
 	return os.WriteFile(name, content, 0o644) //nolint:gosec // source code is for everybody
 }
 
+// rendered is what the test of a component compares with.
+const rendered = "testdata/rendered.yaml"
+
 // files returns what templates make, by slash-separated paths. Code is formatted.
 func (p Project) files() (map[string][]byte, error) {
 	from := string(p.Form)
@@ -67,10 +75,14 @@ func (p Project) files() (map[string][]byte, error) {
 		from = "chart"
 	}
 	files := map[string][]byte{}
-	for to, source := range map[string]string{
+	sources := map[string]string{
 		"go.mod": "go.mod", "main.go": from + "/main.go", "main_test.go": from + "/main_test.go", "example.yaml": from + "/example.yaml",
 		"api/v1alpha1/" + strings.ToLower(p.Kind) + ".go": from + "/kind.go",
-	} {
+	}
+	if from == string(Component) {
+		sources[rendered] = "component/rendered.yaml"
+	}
+	for to, source := range sources {
 		content, err := p.execute(source)
 		if err != nil {
 			return nil, err
@@ -101,20 +113,9 @@ func (p Project) execute(source string) ([]byte, error) {
 
 // complete adds what no template can: go.sum and the rest of go.mod, deep copies and the CRD.
 func (p Project) complete(ctx context.Context, folder string) error {
-	if p.Replace != "" { // so that nothing is asked of a checksum database that the checkout knows
-		sums, err := os.ReadFile(filepath.Join(p.Replace, "go.sum"))
-		if err != nil {
-			return err
-		}
-		if err := write(filepath.Join(folder, "go.sum"), sums); err != nil {
-			return err
-		}
-	}
 	env := append(os.Environ(), "GOWORK=off") // the module is in no workspace
-	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
-	tidy.Dir, tidy.Env = folder, env
-	if out, err := tidy.CombinedOutput(); err != nil {
-		return fmt.Errorf("go mod tidy: %w: %s", err, lastLine(out))
+	if err := p.goMod(ctx, folder, env); err != nil {
+		return err
 	}
 	// The go command knows packages by absolute paths only.
 	root, err := filepath.Abs(folder)
@@ -129,11 +130,41 @@ func (p Project) complete(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	return kindgen.Write(root, generated, stale)
+	if err := kindgen.Write(root, generated, stale); err != nil || p.Chart == "" {
+		return err
+	}
+	return render(ctx, folder, env)
 }
 
-// lastLine is what a command said at last.
-func lastLine(out []byte) string {
-	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-	return string(lines[len(lines)-1])
+// goMod runs go mod tidy, which completes go.mod and writes go.sum.
+func (p Project) goMod(ctx context.Context, folder string, env []string) error {
+	if p.Replace != "" { // so that nothing is asked of a checksum database that the checkout knows
+		sums, err := os.ReadFile(filepath.Join(p.Replace, "go.sum"))
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(folder, "go.sum"), sums); err != nil {
+			return err
+		}
+	}
+	return run(ctx, folder, env, "mod", "tidy")
+}
+
+// render has the test of a chart write the file that it compares with. It also proves that the chart can be rendered.
+func render(ctx context.Context, folder string, env []string) error {
+	if err := write(filepath.Join(folder, filepath.FromSlash(rendered)), nil); err != nil {
+		return err
+	}
+	return run(ctx, folder, append(env, "UPDATE_GOLDEN=1"), "test", ".")
+}
+
+// run runs the go command.
+func run(ctx context.Context, folder string, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = folder, env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
 }

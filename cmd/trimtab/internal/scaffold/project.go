@@ -3,9 +3,11 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -137,4 +139,21 @@ func (p Project) checkReplace() error {
 		return fmt.Errorf("--replace %s is no checkout of trimtab; name the folder that has the go.mod of %s", p.Replace, Trimtab)
 	}
 	return nil
+}
+
+// role matches the line of a template that begins a role.
+var role = regexp.MustCompile(`(?m)^kind: (Cluster)?Role$`)
+
+// Grants reports whether the chart, or one in it, has roles.
+func (p Project) Grants() (bool, error) {
+	found := false
+	err := filepath.WalkDir(p.Chart, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".tpl"}, filepath.Ext(name)) {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		found = found || role.Match(text)
+		return err
+	})
+	return found, err
 }
