@@ -78,18 +78,17 @@ func makeProject(cmd *cobra.Command, p scaffold.Project) error {
 	if err := progress.Run("make "+p.Name, func(*steps.Step) error { return p.Create(cmd.Context()) }); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), next, p.Name, workspace(cmd.Context(), p.Name))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), next, workspace(cmd.Context(), p.Name), p.Name)
 	return err
 }
 
 // next says how to go on.
 const next = `
-  cd %s%s
-  go test ./...                                                      # its own test passes
-  go tool trimtab cluster up --detach --apply crds --apply example.yaml
-  KUBECONFIG=$(go tool trimtab cluster kubeconfig) go run .          # the object becomes Ready
+%s  cd %s && trimtab cluster up --detach --apply crds,example.yaml
+  KUBECONFIG=$(trimtab cluster kubeconfig) go run .
 
-The comments with TODO say what is yours to write. After a change of the types in api, run: go tool trimtab gen
+run the operator on this machine, and the object in example.yaml becomes Ready. go test ./... runs its test. Comments with
+TODO say what is yours to write. After a change of the types in the folder api: go tool trimtab gen
 `
 
 // workspace is a command that is needed if the folder is below a go.work file, which does not know the module.
@@ -98,7 +97,7 @@ func workspace(ctx context.Context, folder string) string {
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if file := strings.TrimSpace(string(out)); err == nil && file != "" && file != "off" {
-		return "\n  go work use .                                                      # adds the module to " + file
+		return "  go work use " + folder + "   # " + file + " does not know the module\n"
 	}
 	return ""
 }

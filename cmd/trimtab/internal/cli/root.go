@@ -50,9 +50,9 @@ func plainly(err error) error {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
-		Short: "Run Kubernetes operators and a control plane on this machine",
-		Long: "trimtab starts a Kubernetes control plane, shows operators on this machine, and finds mistakes in\n" +
-			"the code of operators. It needs nothing but Go. Use --help with a command to learn more about it.",
+		Short: "Make Kubernetes operators, and run them with a control plane on this machine",
+		Long: "trimtab makes the module of a new operator, starts a Kubernetes control plane on this machine, and finds\n" +
+			"mistakes in the code of operators. It needs nothing but Go. Use --help with a command to learn more about it.",
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,

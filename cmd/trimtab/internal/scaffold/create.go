@@ -113,7 +113,8 @@ func (p Project) execute(source string) ([]byte, error) {
 
 // complete adds what no template can: go.sum and the rest of go.mod, deep copies and the CRD.
 func (p Project) complete(ctx context.Context, folder string) error {
-	env := append(os.Environ(), "GOWORK=off") // the module is in no workspace
+	// The module is in no workspace yet, and its dependencies are in no vendor folder.
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	if err := p.goMod(ctx, folder, env); err != nil {
 		return err
 	}

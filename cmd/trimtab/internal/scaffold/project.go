@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -44,6 +45,14 @@ type Project struct {
 	Version string
 	// Replace is the folder of a checkout of trimtab that is used instead of a published version. Empty means none.
 	Replace string
+}
+
+// Checkout is Replace as it is written in go.mod: in quotes if it has spaces.
+func (p Project) Checkout() string {
+	if p.Replace == "" {
+		return ""
+	}
+	return modfile.AutoQuote(filepath.ToSlash(p.Replace))
 }
 
 // example is the domain that RFC 2606 reserves for examples.
