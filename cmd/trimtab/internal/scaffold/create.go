@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -156,8 +157,29 @@ func render(ctx context.Context, folder string, env []string) error {
 	if err := write(filepath.Join(folder, filepath.FromSlash(rendered)), nil); err != nil {
 		return err
 	}
-	return run(ctx, folder, append(env, "UPDATE_GOLDEN=1"), "test", ".")
+	err := run(ctx, folder, append(env, "UPDATE_GOLDEN=1"), "test", ".")
+	failed, is := errors.AsType[*commandError](err)
+	if !is {
+		return err
+	}
+	if why := complaint.FindSubmatch(failed.out); why != nil {
+		return fmt.Errorf("the chart cannot be rendered with its own values: %s", why[1])
+	}
+	return err
 }
+
+// complaint is what the test of a component says.
+var complaint = regexp.MustCompile(`(?m)^ +main_test\.go:\d+: (?:render: )?(.*)$`)
+
+// commandError is a command that failed, with what it said.
+type commandError struct {
+	command string
+	err     error
+	out     []byte
+}
+
+func (e *commandError) Error() string { return fmt.Sprintf("%s: %v\n%s", e.command, e.err, e.out) }
+func (e *commandError) Unwrap() error { return e.err }
 
 // run runs the go command.
 func run(ctx context.Context, folder string, env []string, args ...string) error {
@@ -165,7 +187,7 @@ func run(ctx context.Context, folder string, env []string, args ...string) error
 	cmd.Dir, cmd.Env = folder, env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+		return &commandError{command: "go " + strings.Join(args, " "), err: err, out: bytes.TrimSpace(out)}
 	}
 	return nil
 }

@@ -120,6 +120,9 @@ func (p Project) checkGroup() error {
 }
 
 func (p Project) checkModule() error {
+	if p.Module == example+"/"+p.Name {
+		return nil // whatever is wrong with it is wrong with the name
+	}
 	if err := module.CheckImportPath(p.Module); err != nil || filepath.IsAbs(p.Module) {
 		return fmt.Errorf("--module %q is no path of a module; use the address of its repository, such as github.com/your-name/%s", p.Module, p.Name)
 	}
