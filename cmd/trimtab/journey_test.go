@@ -97,7 +97,7 @@ func newcomer(t *testing.T) {
 	}
 	bin := t.TempDir()
 	script := "#!/bin/sh\n" + envMain + "=1 exec '" + self + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "trimtab"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(bin, "trimtab"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{

@@ -54,8 +54,8 @@ func writeOne(path string, content []byte) error {
 	if content == nil {
 		return os.Remove(path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // source code is for everybody
 		return err
 	}
-	return os.WriteFile(path, content, 0o644)
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // source code is for everybody
 }
