@@ -8,7 +8,6 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"runtime/debug"
 
 	"golang.org/x/tools/go/packages"
 	"sigs.k8s.io/controller-tools/pkg/crd"
@@ -16,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/genall"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 )
+
+// toolsVersion is the version of controller-tools that go.mod requires.
+const toolsVersion = "v0.23.0"
 
 // deepCopy is the name of the Go file with deep copies.
 const deepCopy = "zz_generated.deepcopy.go"
@@ -56,10 +58,12 @@ func generate(ctx context.Context, root, dir string, env []string) (Files, error
 // generated methods are missing while packages are loaded.
 func loadErrors(roots []*loader.Package) error {
 	var errs []error
+	said := map[string]bool{} // each generator reads the markers
 	for _, p := range roots {
 		for _, e := range p.Errors {
-			if e.Kind != packages.TypeError {
+			if e.Kind != packages.TypeError && !said[e.Error()] {
 				errs = append(errs, e)
+				said[e.Error()] = true
 			}
 		}
 	}
@@ -91,20 +95,5 @@ var attribution = regexp.MustCompile(`(?m)^(    controller-gen\.kubebuilder\.io/
 
 // attributed corrects the version in that line: controller-tools takes the program that links it for controller-gen.
 func attributed(content []byte) []byte {
-	return attribution.ReplaceAll(content, []byte("${1}"+toolsVersion()))
-}
-
-// toolsVersion is the version of controller-tools in this program.
-func toolsVersion() string {
-	const unknown = "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
-	}
-	for _, m := range info.Deps {
-		if m.Path == "sigs.k8s.io/controller-tools" {
-			return m.Version
-		}
-	}
-	return unknown
+	return attribution.ReplaceAll(content, []byte("${1}"+toolsVersion))
 }

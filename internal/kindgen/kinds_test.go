@@ -96,7 +96,7 @@ func TestGenerate(t *testing.T) {
 	}
 	for path, parts := range map[string][]string{
 		deep: {"func (in *Widget) DeepCopyObject() runtime.Object"},
-		crd:  {"observedGeneration:", "x-kubernetes-list-map-keys:", "incarnation:", "status: {}"},
+		crd:  {"controller-gen.kubebuilder.io/version: " + toolsVersion, "observedGeneration:", "x-kubernetes-list-map-keys:", "incarnation:", "status: {}"},
 	} {
 		for _, part := range parts {
 			if !strings.Contains(string(got[path]), part) {
@@ -106,5 +106,13 @@ func TestGenerate(t *testing.T) {
 	}
 	if _, err := generate(t.Context(), root, "trace", nil); err == nil {
 		t.Error("a package without API types gives no error")
+	}
+	_, err = generate(t.Context(), root, "internal/kindgen/testdata/broken/api", nil)
+	if err == nil || strings.Count(err.Error(), "gadget.go:17:2: invalid minimum value") != 1 {
+		t.Errorf("a marker that says nothing: %v, want an error that says where it is, once", err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil || !strings.Contains(string(mod), "\tsigs.k8s.io/controller-tools "+toolsVersion+"\n") {
+		t.Errorf("go.mod does not require controller-tools %s, which CRDs name; %v", toolsVersion, err)
 	}
 }
