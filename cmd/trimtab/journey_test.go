@@ -62,7 +62,8 @@ func TestJourney(t *testing.T) {
 	}
 }
 
-// readmeCommands returns the commands of the block in the README that begins with trimtab new.
+// readmeCommands returns the commands of the block in the README that begins with trimtab new. The page about the first operator
+// has the same.
 func readmeCommands(t *testing.T) []string {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -74,6 +75,13 @@ func readmeCommands(t *testing.T) []string {
 	block, _, closed := strings.Cut("trimtab new "+block, "\n```")
 	if !found || !closed {
 		t.Fatal("the README shows no trimtab new")
+	}
+	page, err := os.ReadFile("../../docs/first-operator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if indented := "    " + strings.ReplaceAll(block, "\n", "\n    ") + "\n"; !strings.Contains(string(page), indented) {
+		t.Errorf("docs/first-operator.md does not show the commands of the README:\n%s", indented)
 	}
 	return strings.Split(block, "\n")
 }

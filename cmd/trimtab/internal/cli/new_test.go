@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,21 @@ func TestNewSaysAll(t *testing.T) {
 	}
 }
 
-// TestNewFails: a chart that cannot be rendered, and an interruption, leave nothing behind.
+// TestNewInterrupted: Ctrl-C leaves nothing behind.
+func TestNewInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	code, _, errOut := runCLI(ctx, "new", "widgets", "--kind", "Widget", "--external")
+	if code != 1 || !strings.HasSuffix(errOut, "trimtab: interrupted; nothing is left behind\n") {
+		t.Errorf("exit code %d, want 1 and that it was interrupted:\n%s", code, errOut)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestNewFails: a chart that cannot be rendered leaves nothing behind.
 func TestNewFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll(filepath.Join("chart", "templates"), 0o700); err != nil {
