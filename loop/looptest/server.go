@@ -131,7 +131,7 @@ func (s *server) answer(req *http.Request) (any, error) {
 		list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
 		return list, s.objects.List(req.Context(), list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: r.selector})
 	case "watch":
-		return s.watch(req, r)
+		return s.watch(req.Context(), req, r)
 	case "create", "update", "patch", "apply", "delete":
 		return s.write(req.Context(), r)
 	}

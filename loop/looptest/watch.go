@@ -30,7 +30,7 @@ type event struct {
 }
 
 // watch begins with all there is, which a client asks for unless it has read a list. There is no history for one that has.
-func (s *server) watch(req *http.Request, r request) (io.ReadCloser, error) {
+func (s *server) watch(ctx context.Context, req *http.Request, r request) (io.ReadCloser, error) {
 	if req.URL.Query().Get("sendInitialEvents") != "true" {
 		return nil, apierrors.NewResourceExpired("looptest has no history; watch with the initial events")
 	}
@@ -51,7 +51,7 @@ func (s *server) watch(req *http.Request, r request) (io.ReadCloser, error) {
 	s.watches = append(s.watches, w)
 	out, in := io.Pipe()
 	go func() {
-		w.serve(req.Context(), in)
+		w.serve(ctx, in)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.watches = slices.DeleteFunc(s.watches, func(other *watching) bool { return other == w })
