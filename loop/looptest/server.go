@@ -357,6 +357,13 @@ func (s *server) tell() {
 	}
 }
 
+// one returns an object, nil if there is none.
+func (s *server) one(id objectID) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[id]
+}
+
 // all returns the objects in a fixed order.
 func (s *server) all() []*unstructured.Unstructured {
 	s.mu.Lock()
