@@ -10,9 +10,12 @@
 //
 // The server in memory is the fake client of controller-runtime, with UIDs, generations, preconditions and garbage
 // collection added. It neither validates nor defaults by a CRD, and runs no webhooks. In custom resources it treats each
-// list as one value, also in server-side apply, so that what two owners apply to one list is not merged. It serves no
-// watches, which package component needs for its dependents; see package componenttest. What depends on these needs a
-// real API server: package testenv starts one.
+// list as one value, also in server-side apply, so that what two owners apply to one list is not merged. Controllers of package
+// component do not run in it; see package componenttest. What depends on these needs a real API server: package testenv
+// starts one.
+//
+// Sources that work beside passes (polls, schedules, channels, what a trigger.Tracker or trigger.Dynamic watches) do so here,
+// too: let time pass and call synctest.Wait before [Env.Settle]. A trigger.Server takes its address and serves nobody.
 //
 // Start with the example of NewEnv.
 package looptest

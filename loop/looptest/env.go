@@ -257,23 +257,22 @@ func (e *Env) pass(req reconcile.Request) Result {
 
 // observe adds what is to be seen of the object now.
 func (e *Env) observe(r *Result, req reconcile.Request) {
-	for _, u := range e.server.all() {
-		if u.GroupVersionKind() != e.process.kind || client.ObjectKeyFromObject(u) != req.NamespacedName {
-			continue
-		}
-		typed, err := e.scheme.New(e.process.kind)
-		must(e.t, err)
-		r.Object, err = asForm(typed, u)
-		must(e.t, err)
-		r.State, _, _ = unstructured.NestedString(u.Object, "status", "state")
-		r.Message, _, _ = unstructured.NestedString(u.Object, "status", "message")
-		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-		for _, item := range list {
-			c := metav1.Condition{}
-			if m, is := item.(map[string]any); is && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &c) == nil {
-				r.Conditions = append(r.Conditions, strings.TrimSpace(c.Type+" "+string(c.Status)+" "+c.Reason+" "+c.Message))
-			}
-		}
-		slices.Sort(r.Conditions)
+	u := e.server.one(objectID{e.process.kind, req.NamespacedName})
+	if u == nil {
+		return
 	}
+	typed, err := e.scheme.New(e.process.kind)
+	must(e.t, err)
+	r.Object, err = asForm(typed, u)
+	must(e.t, err)
+	r.State, _, _ = unstructured.NestedString(u.Object, "status", "state")
+	r.Message, _, _ = unstructured.NestedString(u.Object, "status", "message")
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		c := metav1.Condition{}
+		if m, is := item.(map[string]any); is && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &c) == nil {
+			r.Conditions = append(r.Conditions, strings.TrimSpace(c.Type+" "+string(c.Status)+" "+c.Reason+" "+c.Message))
+		}
+	}
+	slices.Sort(r.Conditions)
 }

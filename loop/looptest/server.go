@@ -37,6 +37,7 @@ type server struct {
 	live    map[objectID]*unstructured.Unstructured
 	uids    int
 	changes []change // not yet told
+	watches []*watching
 	changed func(change)
 }
 
@@ -87,8 +88,10 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 		status := failure.Status()
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 		answer, code = status, int(status.Code)
-	} else if u, ok := answer.(*unstructured.Unstructured); ok && strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata") {
-		answer = map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": u.Object["metadata"]}
+	} else if stream, ok := answer.(io.ReadCloser); ok {
+		return &http.Response{StatusCode: code, Request: req, Header: http.Header{"Content-Type": []string{"application/json"}}, Body: stream}, nil
+	} else if u, ok := answer.(*unstructured.Unstructured); ok && metadataAlone(req) {
+		answer = metadataOf(u)
 	}
 	data, err := json.Marshal(answer)
 	if err != nil {
@@ -127,6 +130,8 @@ func (s *server) answer(req *http.Request) (any, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
 		return list, s.objects.List(req.Context(), list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: r.selector})
+	case "watch":
+		return s.watch(req.Context(), req, r)
 	case "create", "update", "patch", "apply", "delete":
 		return s.write(req.Context(), r)
 	}
@@ -239,7 +244,7 @@ func (s *server) settle(ctx context.Context, id objectID, before *unstructured.U
 			return nil, client.IgnoreNotFound(err)
 		}
 		delete(s.live, id)
-		s.changes = append(s.changes, change{id: id, before: before, at: time.Now()})
+		s.note(change{id: id, before: before, at: time.Now()})
 		return nil, s.collect(ctx, before.GetUID())
 	}
 	if s.complete(before, after) {
@@ -249,7 +254,7 @@ func (s *server) settle(ctx context.Context, id objectID, before *unstructured.U
 	}
 	if before == nil || before.GetResourceVersion() != after.GetResourceVersion() {
 		s.live[id] = after
-		s.changes = append(s.changes, change{id: id, before: before, after: after, at: time.Now()})
+		s.note(change{id: id, before: before, after: after, at: time.Now()})
 	}
 	return after, nil
 }
@@ -350,6 +355,13 @@ func (s *server) tell() {
 			to(c)
 		}
 	}
+}
+
+// one returns an object, nil if there is none.
+func (s *server) one(id objectID) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[id]
 }
 
 // all returns the objects in a fixed order.

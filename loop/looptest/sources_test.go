@@ -2,6 +2,7 @@ package looptest_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +50,16 @@ func TestSources(t *testing.T) {
 				return []types.NamespacedName{{Namespace: "n", Name: "c"}}
 			}}
 		}, create},
-		"children":   {"one appears", func() source { return trigger.Owned[*probe.Probe]{Of: &corev1.ConfigMap{}} }, create},
+		"children":  {"one appears", func() source { return trigger.Owned[*probe.Probe]{Of: &corev1.ConfigMap{}} }, create},
+		"a tracker": {"what a pass read appears", func() source { return &trigger.Tracker[*probe.Probe]{} }, create},
+		"a source that was added": {"an object of its kind appears", func() source {
+			return &trigger.Dynamic[*probe.Probe]{Sources: map[string]source{"children": trigger.Owned[*probe.Probe]{Of: &corev1.ConfigMap{}}}}
+		}, create},
+		"metadata that was added": {"an object of its kind appears", func() source {
+			of := &metav1.PartialObjectMetadata{}
+			of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			return &trigger.Dynamic[*probe.Probe]{Sources: map[string]source{"children": trigger.Owned[*probe.Probe]{Of: of}}}
+		}, create},
 		"a schedule": {"it is time", func() source { return &trigger.Cron[*probe.Probe]{Schedule: "@hourly"} }, hour},
 		"polls of all": {"the answer differs", func() source {
 			return &trigger.Poll[*probe.Probe, int]{Every: time.Minute, FetchAll: func(context.Context) (map[types.NamespacedName]int, error) {
@@ -72,10 +82,17 @@ func TestSources(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				events = make(chan string)
 				start := func() looptest.Controller {
-					return loop.New[*probe.Probe](tanks{}, loop.Options[*probe.Probe]{Sources: []source{test.make()}})
+					s := test.make()
+					return loop.New[*probe.Probe](tanks{reconcile: func(ctx context.Context, r *probeRun) loop.Outcome {
+						if tracker, is := s.(*trigger.Tracker[*probe.Probe]); is {
+							_ = tracker.Get(ctx, r.Obj, types.NamespacedName{Namespace: "n", Name: "c"}, &corev1.ConfigMap{})
+						}
+						return loop.Done()
+					}}, loop.Options[*probe.Probe]{Sources: []source{s}})
 				}
 				env := looptest.NewEnv(t, start(), cluster(tank(func(p *probe.Probe) { p.UID = "uid-of-a" })))
 				settled := func() int {
+					<-time.After(time.Second) // sources with watches of their own poll
 					synctest.Wait()
 					return len(env.Settle())
 				}
@@ -101,4 +118,23 @@ func TestSources(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestInbound: a source that receives requests can be there, and another process takes its address.
+func TestInbound(t *testing.T) {
+	t.Parallel()
+	server := &trigger.Server{Address: "127.0.0.1:0"}
+	start := func() looptest.Controller {
+		return loop.New[*probe.Probe](tanks{}, loop.Options[*probe.Probe]{Sources: []trigger.Source[*probe.Probe]{&trigger.Inbound[*probe.Probe, string]{
+			Server: server, Path: "/", Authenticate: trigger.Anyone(),
+			Decode: func(*http.Request, []byte) (string, error) { return "", nil },
+			Wakes:  func(string) []types.NamespacedName { return nil },
+		}}})
+	}
+	env := looptest.NewEnv(t, start(), cluster(tank()))
+	if len(env.Settle()) == 0 {
+		t.Error("no pass")
+	}
+	server = &trigger.Server{Address: server.Addr()}
+	env.Restart(start())
 }
