@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -79,6 +80,7 @@ func applyAll(ctx context.Context, kubeconfig string, all []*unstructured.Unstru
 	if err != nil {
 		return err
 	}
+	cfg.WarningHandler = rest.NoWarnings{} // otherwise controller-runtime misses a logger, and says so with a stack
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
 		return err
