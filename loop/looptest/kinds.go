@@ -25,6 +25,8 @@ import (
 // kinds are what a server in memory knows of its kinds.
 type kinds struct {
 	mapper meta.RESTMapper
+	// whole are the custom kinds whose status is no subresource.
+	whole map[schema.GroupVersionKind]bool
 	// custom are an object of each custom kind whose status is a subresource.
 	custom []client.Object
 }
@@ -33,13 +35,13 @@ type kinds struct {
 // and its status is a subresource.
 func kindsOf(scheme *runtime.Scheme, crds fs.FS) (kinds, error) {
 	defined := meta.NewDefaultRESTMapper(nil)
-	whole := map[schema.GroupVersionKind]bool{} // their status is no subresource
+	whole := map[schema.GroupVersionKind]bool{}
 	if crds != nil {
 		if err := manifest.Documents(crds, func(document []byte) error { return define(document, defined, whole) }); err != nil {
 			return kinds{}, fmt.Errorf("read Cluster.CRDs: %w", err)
 		}
 	}
-	k := kinds{mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{defined, testrestmapper.TestOnlyStaticRESTMapper(scheme)}}}
+	k := kinds{whole: whole, mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{defined, testrestmapper.TestOnlyStaticRESTMapper(scheme)}}}
 	for kind := range scheme.AllKnownTypes() {
 		if whole[kind] || clientgoscheme.Scheme.Recognizes(kind) || clientgoscheme.Scheme.IsVersionRegistered(kind.GroupVersion()) || kind.Version == runtime.APIVersionInternal {
 			continue

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,4 +104,37 @@ func version(t *testing.T, o client.Object) int {
 	n, err := strconv.Atoi(o.GetResourceVersion())
 	must(t, err)
 	return n
+}
+
+// slow is a handler that takes a second.
+type slow struct{ told int }
+
+func (s *slow) OnAdd(any, bool) { s.take() }
+
+func (s *slow) OnUpdate(any, any) { s.take() }
+
+func (s *slow) OnDelete(any) { s.take() }
+
+func (s *slow) take() {
+	<-time.After(time.Second)
+	s.told++
+}
+
+// TestSettle: the test goes on when handlers were told, whoever tells them.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		env := NewEnv(t, loop.New[*probe.Probe](keeping{}, loop.Options[*probe.Probe]{}),
+			Cluster{AddToScheme: probe.AddToScheme, Objects: []client.Object{settings("")}})
+		handler := &slow{}
+		informer, err := env.process.view.GetInformer(t.Context(), &corev1.ConfigMap{})
+		must(t, err)
+		_, err = informer.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
+		must(t, err)
+		go func() { must(t, env.user.Update(t.Context(), settings("b"))) }()
+		synctest.Wait()
+		if env.Settle(); handler.told != 2 {
+			t.Errorf("the handler was told of %d changes, want 2", handler.told)
+		}
+	})
 }

@@ -196,7 +196,7 @@ func (s *server) write(ctx context.Context, r request) (any, error) {
 		}
 	}
 	u.SetNamespace(r.Namespace)
-	if r.Verb == "create" {
+	if r.Verb == "create" && !s.whole[r.kind] {
 		delete(u.Object, "status")
 	}
 	if r.Verb == "create" && u.GetName() == "" && u.GetGenerateName() != "" {

@@ -222,6 +222,10 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%T: %v", o, err)
 		}
 	}
+	whole := &thing.Provider{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}}
+	if err := c.Status().Update(t.Context(), whole); !apierrors.IsNotFound(err) {
+		t.Errorf("the status of a kind that has no such subresource: %v", err)
+	}
 	found := &thing.ClusterProviderList{}
 	if err := c.List(t.Context(), found); err != nil || len(found.Items) != 2 {
 		t.Errorf("found %d ClusterProviders, %v", len(found.Items), err)
