@@ -35,7 +35,7 @@ type finding struct {
 func vet(t *testing.T, folders ...string) map[string][]finding {
 	t.Helper()
 	tool := filepath.Join(t.TempDir(), "vettool")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./testdata/vettool").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", tool, "./testdata/vettool").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + tool, "-json"}, folders...)...)

@@ -100,18 +100,19 @@ func TestLint(t *testing.T) {
 		code int
 		want string
 	}{
-		"code":          {why: "a finding fails", args: []string{"../../lint/testdata/directwrite"}, code: 1, want: "the reconciler writes its Shop itself"},
-		"clean":         {why: "without findings nothing is printed", args: []string{"../../lint/testdata/labels"}},
-		"CRDs":          {why: "a finding fails", args: []string{"--crds", dir, "../../lint/testdata/labels"}, code: 1, want: "spec.poolRef takes texts that are no name"},
-		"excepted":      {why: "somebody says so", args: []string{"--crds", dir, "--except", "shops.example.org:spec.poolRef", "../../lint/testdata/labels"}},
-		"needless":      {why: "it hides the next one", args: []string{"--crds", dir, "--except", "shops.example.org:spec.x", "../../lint/testdata/labels"}, code: 1, want: "spec.x needs no exception"},
-		"nobody's":      {why: "it is misspelt", args: []string{"--crds", dir, "--except", "shop.example.org:spec.poolRef", "../../lint/testdata/labels"}, code: 1, want: "no CRD in " + dir + " is called shop.example.org"},
-		"no path":       {why: "it says which field", args: []string{"--crds", dir, "--except", "poolRef", "../../lint/testdata/labels"}, code: 1, want: "use NAME-OF-CRD:PATH"},
-		"a broken file": {why: "others are checked", args: []string{"--crds", broken, "../../lint/testdata/labels"}, code: 1, want: "b.yaml: CRD shops.example.org, version v1: spec.poolRef"},
-		"said so":       {why: "it is not checked", args: []string{"--crds", broken, "../../lint/testdata/labels"}, code: 1, want: "a.yaml: not checked"},
-		"tags":          {why: "go vet knows them", args: []string{"--tags", "x,y", "../../lint/testdata/labels"}},
-		"no CRDs":       {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "../../lint/testdata/labels"}, code: 1, want: "no CRD is in"},
-		"no folder":     {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "../../lint/testdata/labels"}, code: 1, want: "no such file"},
+		"code":          {why: "a finding fails", args: []string{"./testdata/wrong"}, code: 1, want: "which is no analyzer"},
+		"clean":         {why: "without findings nothing is printed", args: []string{"./testdata/clean"}},
+		"CRDs":          {why: "a finding fails", args: []string{"--crds", dir, "./testdata/clean"}, code: 1, want: "spec.poolRef takes texts that are no name"},
+		"excepted":      {why: "somebody says so", args: []string{"--crds", dir, "--except", "shops.example.org:spec.poolRef", "./testdata/clean"}},
+		"needless":      {why: "it hides the next one", args: []string{"--crds", dir, "--except", "shops.example.org:spec.x", "./testdata/clean"}, code: 1, want: "spec.x needs no exception"},
+		"nobody's":      {why: "it is misspelt", args: []string{"--crds", dir, "--except", "shop.example.org:spec.poolRef", "./testdata/clean"}, code: 1, want: "no CRD in " + dir + " is called shop.example.org"},
+		"no path":       {why: "it says which field", args: []string{"--crds", dir, "--except", "poolRef", "./testdata/clean"}, code: 1, want: "use NAME-OF-CRD:PATH"},
+		"a broken file": {why: "others are checked", args: []string{"--crds", broken, "./testdata/clean"}, code: 1, want: "b.yaml: CRD shops.example.org, version v1: spec.poolRef"},
+		"said so":       {why: "it is not checked", args: []string{"--crds", broken, "./testdata/clean"}, code: 1, want: "a.yaml: not checked"},
+		"no tags":       {why: "a file is left out", args: []string{"./testdata/tagged"}},
+		"tags":          {why: "it is not", args: []string{"--tags", "x,y", "./testdata/tagged"}, code: 1, want: "behind.go:10:1: trimtab:allow names"},
+		"no CRDs":       {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "./testdata/clean"}, code: 1, want: "no CRD is in"},
+		"no folder":     {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "./testdata/clean"}, code: 1, want: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), trimtab, append([]string{"lint"}, tc.args...)...)
