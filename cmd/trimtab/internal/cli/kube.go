@@ -132,10 +132,12 @@ func ago(t metav1.Time) string {
 
 // mark shows whether an object is ready.
 func mark(o model.Object) string {
-	if o.Ready == "" {
+	switch o.Ready {
+	case "":
 		return ""
-	} else if o.Ready == metav1.ConditionTrue {
+	case metav1.ConditionTrue:
 		return "✔"
+	case metav1.ConditionFalse, metav1.ConditionUnknown:
 	}
 	return "✗"
 }
