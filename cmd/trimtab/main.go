@@ -1,5 +1,5 @@
-// Command trimtab starts a Kubernetes control plane on this machine, shows operators at work, and finds mistakes in the code of
-// operators. It is also a tool for go vet -vettool.
+// Command trimtab makes new operators, starts a Kubernetes control plane on this machine, shows operators at work, and finds
+// mistakes in the code of operators. It is also a tool for go vet -vettool.
 package main
 
 import (

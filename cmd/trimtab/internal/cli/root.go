@@ -53,10 +53,10 @@ func plainly(err error) error {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
-		Short: "Run Kubernetes operators and a control plane on this machine, and see why an object is not ready",
-		Long: "trimtab starts a Kubernetes control plane, shows operators on this machine, finds mistakes in the code\n" +
-			"of operators, and explains why an object of any cluster is not ready. As kubectl-trimtab in the PATH, it is\n" +
-			"a plugin: kubectl trimtab why KIND/NAME. Use --help with a command to learn more about it.",
+		Short: "Make Kubernetes operators, run them with a control plane on this machine, and see why an object is not ready",
+		Long: "trimtab makes the module of a new operator, starts a Kubernetes control plane on this machine, finds mistakes\n" +
+			"in the code of operators, and explains why an object of any cluster is not ready. As kubectl-trimtab in the\n" +
+			"PATH, it is a plugin: kubectl trimtab why KIND/NAME. Use --help with a command to learn more about it.",
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
@@ -69,6 +69,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newLint(), newVersion())
+	root.AddCommand(newNew(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newLint(), newVersion())
 	return root
 }
