@@ -144,10 +144,11 @@ func TestExecution(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
+		w.awaitEvent("a", "Succeeded") // the last request of the pass
 		w.requests.Reset()
 		w.quiet(a, 10*time.Second)
 		for _, r := range w.requests.All() {
-			if r.Verb != "watch" && r.Resource != "events" {
+			if r.Verb != "watch" {
 				t.Errorf("a finished object costs a request: %s", r)
 			}
 		}
@@ -201,7 +202,7 @@ func (w *controllerTest) removedOnce() {
 // TestFinalizers proves when the finalizer comes and goes.
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
-	t.Run("002-09 002-13 the finalizer is the first write, before the author and what he writes", func(t *testing.T) {
+	t.Run("002-09 002-13 the finalizer is the first write, before the author and the author's own writes", func(t *testing.T) {
 		t.Parallel()
 		var w *controllerTest
 		written := make(chan string, 10)
@@ -331,9 +332,10 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
+		quiet := w.listen(a)
 		w.delete()
 		w.gone()
-		w.quiet(a, time.Second)
+		quiet(time.Second)
 	})
 	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
 		t.Parallel()
