@@ -46,29 +46,34 @@ func TestExecution(t *testing.T) {
 		if c := w.next(a); c.Generation != 2 {
 			t.Errorf("second call saw generation %d, want 2", c.Generation)
 		}
-		w.quiet(a, time.Second)
+		w.quiet(a, 10*time.Second)
 	})
 	t.Run("002-02 never two at a time for one object", func(t *testing.T) {
 		t.Parallel()
 		var mu sync.Mutex
 		inFlight, most := 0, 0
+		entered, leave := make(chan struct{}, 100), make(chan struct{})
 		a := newAuthor(func(context.Context, *run) loop.Outcome {
 			mu.Lock()
 			inFlight++
 			most = max(most, inFlight)
 			mu.Unlock()
-			<-time.After(100 * time.Millisecond)
+			entered <- struct{}{}
+			<-leave
 			mu.Lock()
 			inFlight--
 			mu.Unlock()
 			return loop.Done()
 		})
-		w := newControllerTest(t, a, options{})
+		w := newControllerTest(t, a, options{Workers: 4})
 		w.create("a")
+		<-entered
 		var last int64
 		for size := range 20 {
 			last = w.resize(size + 1).Generation
 		}
+		<-time.After(500 * time.Millisecond) // a second call would begin now
+		close(leave)
 		for w.next(a).Generation != last {
 		}
 		if most != 1 {

@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 			least = time.Duration(float64(least) * 1.3)
 		}
 	})
-	t.Run("the error handler sees each failure and writes status alone", func(t *testing.T) {
+	t.Run("002-50 the error handler sees each failure and writes status alone", func(t *testing.T) {
 		t.Parallel()
 		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
 			r.Obj.Status.Note = err.Error()
