@@ -310,7 +310,7 @@ func codeOf(text string) Code {
 		any  []string
 	}{
 		{Quota, []string{"quota", "limit exceeded", "too many requests", "429"}},
-		{Denied, []string{"forbidden: user", "is forbidden: user", "cannot get resource", "permission denied", "unauthorized", "access denied"}},
+		{Denied, []string{"forbidden: user", "is forbidden: user", "cannot get resource", "permission denied", "unauthorized", "access denied", "authentication failed"}},
 		{Refused, []string{"admission webhook", "violates podsecurity", "denied the request", "is invalid", "is immutable"}},
 	} {
 		if slices.ContainsFunc(words.any, func(w string) bool { return strings.Contains(text, w) }) {

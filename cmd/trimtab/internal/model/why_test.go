@@ -1,6 +1,8 @@
 package model_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,7 +91,7 @@ func (w *world) put(manifests string) {
 		}
 		if owner := uids[u.GetAnnotations()["owner"]]; owner != nil {
 			yes := true
-			refs := []any{map[string]any{"apiVersion": owner.GetAPIVersion(), "kind": owner.GetKind(), "name": owner.GetName(), "uid": string(owner.GetUID()), "controller": yes}}
+			refs := []any{map[string]any{"apiVersion": owner.GetAPIVersion(), "kind": owner.GetKind(), "name": owner.GetName(), "uid": string(owner.GetUID()), "controller": yes, "blockOwnerDeletion": yes}}
 			if err := unstructured.SetNestedSlice(u.Object, refs, "metadata", "ownerReferences"); err != nil {
 				w.t.Fatal(err)
 			}
@@ -99,8 +102,11 @@ func (w *world) put(manifests string) {
 		}
 		w.t.Cleanup(func() { w.remove(u) })
 		if has {
-			u.Object["status"] = status
-			if err := w.client.Status().Update(w.t.Context(), u); err != nil {
+			body, err := json.Marshal(map[string]any{"status": status})
+			if err == nil {
+				err = w.client.Status().Patch(w.t.Context(), u, client.RawPatch("application/merge-patch+json", body)) // others write, too
+			}
+			if err != nil {
 				w.t.Fatalf("%v in\n%s", err, text)
 			}
 		}
@@ -109,11 +115,11 @@ func (w *world) put(manifests string) {
 }
 
 func (w *world) remove(u *unstructured.Unstructured) {
-	ctx := w.t.Context()
+	ctx := context.WithoutCancel(w.t.Context())
 	if len(u.GetFinalizers()) > 0 {
 		_ = w.client.Patch(ctx, u, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	}
-	if err := w.client.Delete(ctx, u); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+	if err := w.client.Delete(ctx, u); err != nil && !apierrors.IsNotFound(err) {
 		w.t.Error(err)
 	}
 }
@@ -123,9 +129,9 @@ type situation struct {
 	name, manifests string
 	// of is the object that is asked about, as APIVersion Kind name.
 	of string
-	// then changes what there is.
-	then func(w *world)
-	code model.Code
+	// before and then change what there is, before and after.
+	before, then func(w *world)
+	code         model.Code
 	// chain are the objects that lead to the cause.
 	chain  []string
 	text   string
@@ -310,7 +316,106 @@ metadata: {name: t}
 spec: {}
 status: {observedGeneration: 1, state: Creating, message: creating thing t, conditions: [{type: Ready, status: "False", reason: Creating, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]}`,
 		},
+		{
+			name: "a webhook's words from a controller of Kubernetes", of: "apps/v1 ReplicaSet r", code: model.Refused, chain: []string{"ReplicaSet/r"}, text: "violates PodSecurity",
+			manifests: replicaSet(""), then: refused,
+			before: func(w *world) {
+				ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+				body := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+				if err := w.client.Patch(w.t.Context(), ns, client.RawPatch("application/merge-patch+json", body)); err != nil {
+					w.t.Fatal(err)
+				}
+			},
+		},
+		{
+			name: "a ServiceAccount that does not exist", of: "apps/v1 ReplicaSet r", code: model.Absent, chain: []string{"ReplicaSet/r", "ServiceAccount/robot"}, text: "ServiceAccount NS/robot does not exist",
+			manifests: replicaSet("serviceAccountName: robot, "), then: refused,
+		},
+		{
+			name: "too little memory", of: probeA, code: model.Crash, chain: []string{"Probe/a", "Pod/p"}, text: "last with code 137 (OOMKilled)", remedy: "raise its memory limit",
+			manifests: ofPod("", "Running", `containerStatuses: [{name: c, image: x, imageID: "", ready: false, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]`),
+		},
+		{
+			name: "the first container of two that prepares", of: probeA, code: model.Crash, chain: []string{"Probe/a", "Pod/p"}, text: "container prepare has ended, last with code 2",
+			manifests: ofPod("", "Pending", `initContainerStatuses: [{name: prepare, image: x, imageID: "", ready: false, restartCount: 0, state: {terminated: {exitCode: 2, reason: Error}}}], containerStatuses: [{name: c, image: x, imageID: "", ready: false, restartCount: 0, state: {waiting: {reason: PodInitializing}}}]`),
+		},
+		{
+			name: "no default storage class", of: "v1 PersistentVolumeClaim data", code: model.Claim, chain: []string{"PersistentVolumeClaim/data"}, text: "names no storage class", remedy: "mark one as the default",
+			manifests: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: \"\", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}",
+		},
+		{
+			name: "a wrong password", of: probeA, code: model.Denied, chain: []string{"Probe/a"}, text: "authentication failed",
+			manifests: waits("Unconnectable", "cannot connect: password authentication failed for user app"),
+		},
+		{
+			name: "two levels down", of: probeA, code: model.Absent, chain: []string{"Probe/a", "Thing/b", "ConfigMap/settings"}, text: "ConfigMap NS/settings does not exist",
+			manifests: waits("DependenciesNotReady", "waiting for Thing NS/b: it is not ready") + thingThat("b", "DependenciesNotReady", "waiting for ConfigMap NS/settings: it does not exist"),
+		},
+		{
+			name: "two that wait for each other", of: probeA, code: model.Told, chain: []string{"Probe/a", "Thing/b"}, text: "waiting for Probe NS/a",
+			manifests: waits("DependenciesNotReady", "waiting for Thing NS/b: it is not ready") + thingThat("b", "DependenciesNotReady", "waiting for Probe NS/a: it is not ready"),
+		},
+		{
+			name: "what an approval is needed for", of: probeA, code: model.Told, chain: []string{"Probe/a"}, text: "set probes.example.org/allow-prune: 3",
+			manifests: waits("PruneBlocked", "4 of 5 dependents would be deleted; set probes.example.org/allow-prune: 3"),
+		},
+		{
+			name: "an object that is deleted after what it owns", of: probeA, code: model.Finalizer, chain: []string{"Probe/a", "ConfigMap/kept"}, text: "waits for finalizer example.org/keep",
+			manifests: waits("Processing", "at work") + "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {owner: Probe/a}, finalizers: [example.org/keep]}",
+			then: func(w *world) {
+				if err := w.client.Delete(w.t.Context(), w.object("Probe"), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+					w.t.Fatal(err)
+				}
+				kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kept"}}
+				testenv.Wait(w.t, w.client, kept, "its deletion", func(m *corev1.ConfigMap) bool { return !m.DeletionTimestamp.IsZero() })
+			},
+		},
+		{
+			name: "the lease was released", of: "things.trimtab.dev/v1 Gadget g", code: model.OperatorAway, chain: []string{"Gadget/g"}, text: "operator NS/gop-NS does not run",
+			manifests: `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gop-NS}
+rules: [{apiGroups: [things.trimtab.dev], resources: [gadgets/status], verbs: [patch]}]
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: gop-NS}
+spec: {leaseDurationSeconds: 1, renewTime: "2026-01-02T03:04:05.000000Z"}
+---
+apiVersion: things.trimtab.dev/v1
+kind: Gadget
+metadata: {name: g}
+spec: {}
+status: {observedGeneration: 1, state: Creating, message: creating gadget g, conditions: [{type: Ready, status: "False", reason: Creating, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]}`,
+		},
 	}
+}
+
+// replicaSet is one whose Pods get a specification.
+func replicaSet(spec string) string {
+	return `apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: r}
+spec: {replicas: 1, selector: {matchLabels: {app: r}}, template: {metadata: {labels: {app: r}}, spec: {schedulerName: nobody, ` + spec + `containers: [{name: c, image: x}]}}}`
+}
+
+// refused waits until no Pod of the ReplicaSet could be created.
+func refused(w *world) {
+	r := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "r"}}
+	testenv.Wait(w.t, w.client, r, "the refusal", func(r *appsv1.ReplicaSet) bool {
+		return slices.ContainsFunc(r.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
+	})
+}
+
+// thingThat is a Thing that is not ready for a reason.
+func thingThat(name, reason, message string) string {
+	return fmt.Sprintf(`
+---
+apiVersion: things.trimtab.dev/v1
+kind: Thing
+metadata: {name: %s}
+spec: {}
+status: {observedGeneration: 1, state: Pending, message: %q, conditions: [{type: Ready, status: "False", reason: %s, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]}`, name, message, reason)
 }
 
 // TestWhy: in each situation, the root cause is named.
@@ -319,6 +424,9 @@ func TestWhy(t *testing.T) {
 	for _, s := range situations() {
 		t.Run(s.name, func(t *testing.T) {
 			w := newWorld(t)
+			if s.before != nil {
+				s.before(w)
+			}
 			w.put(s.manifests)
 			if s.then != nil {
 				s.then(w)

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 )
 
 // created: the objects that a controller of Kubernetes has to create are refused.
-func (a *asking) created(_ context.Context, o Object) *Cause {
+func (a *asking) created(ctx context.Context, o Object) *Cause {
 	if o.live == nil || ofOperator(o) {
 		return nil
 	}
@@ -21,6 +22,9 @@ func (a *asking) created(_ context.Context, o Object) *Cause {
 		c := condition(all, kind)
 		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
+		}
+		if cause := a.lacked(ctx, o, c.Message); cause != nil {
+			return cause
 		}
 		cause := &Cause{Code: Failed, Text: c.Message, Evidence: []string{fmt.Sprintf("condition %s (%s)", kind, c.Reason)}, Remedy: "correct what it says"}
 		if code := codeOf(c.Message); code != "" {
@@ -84,21 +88,23 @@ func (a *asking) ofContainer(ctx context.Context, o Object, pod corev1.Pod, c co
 		case strings.Contains(w.Reason, "Image"), w.Reason == "ErrImagePull":
 			return &Cause{Code: Image, Text: fmt.Sprintf("image %s cannot be pulled: %s", c.Image, orElse(w.Message, w.Reason)), Evidence: evidence, Remedy: "correct the image's name, or the Secret with which it is pulled"}
 		case w.Reason == "CrashLoopBackOff":
-			text := fmt.Sprintf("container %s has ended %d times", c.Name, c.RestartCount)
+			cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended %d times", c.Name, c.RestartCount), Evidence: evidence, Remedy: logs + " --previous"}
 			if t := c.LastTerminationState.Terminated; t != nil {
-				text += fmt.Sprintf(", last with code %d (%s)", t.ExitCode, t.Reason)
-				if t.Message != "" {
-					evidence = append(evidence, "its last words: "+t.Message)
-				}
+				cause.ended(*t)
 			}
-			return &Cause{Code: Crash, Text: text, Evidence: evidence, Remedy: logs + " --previous"}
+			return cause
 		case w.Reason == "CreateContainerConfigError":
-			if r, ok := configured(pod, w.Message); ok {
-				return a.behind(ctx, w.Message, a.object(ctx, r, "named"))
+			if cause := a.lacked(ctx, o, w.Message); cause != nil {
+				return cause
 			}
 			return &Cause{Code: Refused, Text: w.Message, Evidence: evidence, Remedy: "correct the container's configuration"}
 		}
 		return nil
+	}
+	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+		cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended", c.Name), Remedy: logs}
+		cause.ended(*t)
+		return cause
 	}
 	if c.State.Running != nil && !c.Ready && pod.Status.Phase == corev1.PodRunning {
 		cause := &Cause{Code: Unready, Text: fmt.Sprintf("container %s runs and is not ready", c.Name), Remedy: logs}
@@ -110,16 +116,36 @@ func (a *asking) ofContainer(ctx context.Context, o Object, pod corev1.Pod, c co
 	return nil
 }
 
-// configured returns the ConfigMap or Secret that a container needs and that does not exist, by what the kubelet says:
-// secret "x" not found.
-func configured(pod corev1.Pod, message string) (Ref, bool) {
-	for word, kind := range map[string]string{`secret "`: "Secret", `configmap "`: "ConfigMap"} {
-		if _, after, has := strings.Cut(message, word); has && strings.Contains(message, "not found") {
-			name, _, _ := strings.Cut(after, `"`)
-			return Ref{"v1", kind, pod.Namespace, name}, true
+// ended adds how a container has ended.
+func (c *Cause) ended(t corev1.ContainerStateTerminated) {
+	c.Text += fmt.Sprintf(", last with code %d (%s)", t.ExitCode, t.Reason)
+	if t.Message != "" {
+		c.Evidence = append(c.Evidence, "its last words: "+t.Message)
+	}
+	if t.Reason == "OOMKilled" {
+		c.Remedy = "raise its memory limit, or find out what takes the memory"
+	}
+}
+
+// lack finds the kind and the name of what a component of Kubernetes has not found: secret "x" not found.
+var lack = regexp.MustCompile(`\b([a-z]+) "([-a-z0-9.]+)" not found`)
+
+// lacked continues with an object that was not found.
+func (a *asking) lacked(ctx context.Context, o Object, text string) *Cause {
+	m := lack.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	for _, kind := range a.kinds(false) {
+		if !strings.EqualFold(kind.Kind, m[1]) {
+			continue
+		}
+		next := a.object(ctx, Ref{kind.GroupVersion().String(), kind.Kind, o.Namespace, m[2]}, "named")
+		if next.missing {
+			return a.behind(ctx, text, next)
 		}
 	}
-	return Ref{}, false
+	return nil
 }
 
 // ofClaim: why a claim has no volume.
