@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
@@ -35,36 +36,47 @@ func (k *kube) bind(cmd *cobra.Command, namespaces bool) {
 	}
 }
 
-// cluster returns a reader of the cluster, and the namespace that is meant.
-func (k *kube) cluster() (*model.Cluster, meta.RESTMapper, string, error) {
+// target is the cluster and the namespace that are meant.
+type target struct {
+	client    client.Client
+	mapper    meta.RESTMapper
+	server    discovery.ServerResourcesInterface
+	namespace string
+}
+
+// cluster returns a reader of what a target has.
+func (t target) cluster() *model.Cluster { return model.New(t.client, t.mapper, t.server) }
+
+// target connects.
+func (k *kube) target() (target, error) {
 	if k.output != "" && k.output != "json" {
-		return nil, nil, "", fmt.Errorf("--output: %q is not known; use json, or leave it out", k.output)
+		return target{}, fmt.Errorf("--output: %q is not known; use json, or leave it out", k.output)
 	}
 	namespace, _, err := k.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return nil, nil, "", err
+		return target{}, err
 	}
 	if k.all {
 		namespace = ""
 	}
 	config, err := k.flags.ToRESTConfig()
 	if err != nil {
-		return nil, nil, "", err
+		return target{}, err
 	}
 	config.QPS = -1 // one question asks many times, and nothing afterwards
 	mapper, err := k.flags.ToRESTMapper()
 	if err != nil {
-		return nil, nil, "", err
+		return target{}, err
 	}
 	server, err := k.flags.ToDiscoveryClient()
 	if err != nil {
-		return nil, nil, "", err
+		return target{}, err
 	}
-	reader, err := client.New(config, client.Options{Mapper: mapper})
+	c, err := client.New(config, client.Options{Mapper: mapper})
 	if err != nil {
-		return nil, nil, "", err
+		return target{}, err
 	}
-	return model.New(reader, mapper, server), mapper, namespace, nil
+	return target{c, mapper, server, namespace}, nil
 }
 
 // kindOf returns the kind that a word means, as kubectl takes it: a kind, a resource, a short name, maybe with its group.
@@ -83,7 +95,8 @@ func kindOf(mapper meta.RESTMapper, word string) (schema.GroupVersionKind, error
 }
 
 // object returns what arguments such as "widget/a" or "widget a" name.
-func object(mapper meta.RESTMapper, namespace string, args []string) (model.Ref, error) {
+func (t target) object(args []string) (model.Ref, error) {
+	namespace := t.namespace
 	word, name, is := strings.Cut(args[0], "/")
 	if !is && len(args) == 2 {
 		name, is = args[1], true
@@ -93,11 +106,11 @@ func object(mapper meta.RESTMapper, namespace string, args []string) (model.Ref,
 	if !is || word == "" || name == "" {
 		return model.Ref{}, fmt.Errorf("%q names no object; write KIND/NAME", strings.Join(args, " "))
 	}
-	kind, err := kindOf(mapper, word)
+	kind, err := kindOf(t.mapper, word)
 	if err != nil {
 		return model.Ref{}, err
 	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return model.Ref{}, err
 	}

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -82,4 +86,64 @@ func ask(ctx context.Context, args ...string) (int, string) {
 	var out bytes.Buffer
 	code := Main(ctx, args, Streams{In: strings.NewReader(""), Out: &out, Err: &out})
 	return code, out.String()
+}
+
+// TestAct runs the commands that set annotations.
+func TestAct(t *testing.T) {
+	t.Parallel()
+	cfg := testenv.Start(t)
+	testenv.InstallFS(t, cfg, probe.AllCRDs)
+	testenv.InstallFS(t, cfg, thing.CRDs)
+	c, namespace, file := testenv.Client(t, cfg, probe.AddToScheme, thing.AddToScheme), testenv.Namespace(t, cfg), testenv.Kubeconfig(t, cfg)
+	p := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
+	th := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
+	for _, obj := range []client.Object{p, th} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(code int, want string, args ...string) {
+		t.Helper()
+		got, out := ask(t.Context(), append(args, "-n", namespace, "--kubeconfig", file)...)
+		if got != code || !strings.Contains(out, want) {
+			t.Errorf("%q: exit code %d, printed %q; want %d and %q", args, got, out, code, want)
+		}
+	}
+	annotation := func(key string) string {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(th), th); err != nil {
+			t.Fatal(err)
+		}
+		return th.Annotations[key]
+	}
+	run(0, "Thing/a: paused until it is resumed", "pause", "thing/a")
+	if got := annotation(api.AnnotationPaused); got != "true" {
+		t.Errorf("paused: %q", got)
+	}
+	before := time.Now()
+	run(0, "Thing/a: paused until 20", "pause", "thing/a", "--for", "2h")
+	if got, err := time.Parse(time.RFC3339, annotation(api.AnnotationPaused)); err != nil || got.Before(before.Add(2*time.Hour-time.Second)) {
+		t.Errorf("paused until %v: %v", got, err)
+	}
+	run(0, "Thing/a: resumed", "resume", "thing/a")
+	if got, has := th.Annotations[api.AnnotationPaused], annotation(api.AnnotationPaused) != ""; has {
+		t.Errorf("still paused: %q", got)
+	}
+	run(1, "--for: -1h0m0s is in the past", "pause", "thing/a", "--for", "-1h")
+	run(1, "objects of kind Probe have no external resource that could be paused; for a component, set", "pause", "probe/a")
+	run(1, "Thing/b does not exist", "resume", "thing/b")
+
+	run(0, "Thing/a: asked", "reconcile", "thing/a", "--wait", "0")
+	if annotation(api.AnnotationReconcile) == "" {
+		t.Error("the annotation is not set")
+	}
+	run(1, "Thing/a: no operator has acted on it within 1s; kubectl trimtab why Thing/a says more", "reconcile", "thing/a", "--wait", "1s")
+	go func() { // the operator
+		p := testenv.Wait(t, c, p, "the request", func(p *probe.Probe) bool { return p.Annotations[api.AnnotationReconcile] != "" })
+		p.Status.HandledReconcile, p.Status.State, p.Status.Message = p.Annotations[api.AnnotationReconcile], "Succeeded", "all is\nwell"
+		if err := c.Status().Update(t.Context(), p); err != nil {
+			t.Error(err)
+		}
+	}()
+	run(0, "Probe/a: reconciled. Succeeded: all is well", "reconcile", "probe/a")
 }

@@ -21,17 +21,17 @@ func newSummary() *cobra.Command {
 		Example: "  kubectl trimtab status -A\n  kubectl trimtab status widgets -n shop",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, mapper, namespace, err := k.cluster()
+			t, err := k.target()
 			if err != nil {
 				return err
 			}
 			kind := schema.GroupVersionKind{}
 			if len(args) > 0 {
-				if kind, err = kindOf(mapper, args[0]); err != nil {
+				if kind, err = kindOf(t.mapper, args[0]); err != nil {
 					return err
 				}
 			}
-			s, err := c.Status(cmd.Context(), kind, namespace)
+			s, err := t.cluster().Status(cmd.Context(), kind, t.namespace)
 			if err != nil {
 				return err
 			}

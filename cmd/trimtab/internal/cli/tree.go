@@ -19,15 +19,15 @@ func newTree() *cobra.Command {
 		Example: "  kubectl trimtab tree widget/a",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, mapper, namespace, err := k.cluster()
+			t, err := k.target()
 			if err != nil {
 				return err
 			}
-			r, err := object(mapper, namespace, args)
+			r, err := t.object(args)
 			if err != nil {
 				return err
 			}
-			o, unseen := c.Tree(cmd.Context(), r)
+			o, unseen := t.cluster().Tree(cmd.Context(), r)
 			if o.Missing() {
 				return fmt.Errorf("%s does not exist", r)
 			}

@@ -21,15 +21,15 @@ func newWhy() *cobra.Command {
 		Example: "  kubectl trimtab why widget/a\n  kubectl trimtab why deployment web -n shop -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, mapper, namespace, err := k.cluster()
+			t, err := k.target()
 			if err != nil {
 				return err
 			}
-			r, err := object(mapper, namespace, args)
+			r, err := t.object(args)
 			if err != nil {
 				return err
 			}
-			e, err := c.Why(cmd.Context(), r)
+			e, err := t.cluster().Why(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
