@@ -145,6 +145,7 @@ func (k *kind) live(ctx context.Context, mapper meta.RESTMapper) (lived bool, er
 		return false, fmt.Errorf("watch %s: %w", k.Kind, err)
 	}
 	life := &Life{Context: ctx, Cache: c, informer: informer}
+	k.update(func(s *Status) { *s = Status{Life: life} }) // what went wrong before is over
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -157,7 +158,6 @@ func (k *kind) live(ctx context.Context, mapper meta.RESTMapper) (lived bool, er
 			k.update(func(s *Status) { s.Synced = s.Life == life })
 		}
 	}()
-	k.update(func(s *Status) { s.Absent, s.Life = false, life })
 	<-ctx.Done()
 	k.update(func(s *Status) { s.Life, s.Synced = nil, false })
 	<-ended
