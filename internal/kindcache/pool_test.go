@@ -66,7 +66,7 @@ func TestRecovered(t *testing.T) {
 	t.Parallel()
 	var failed atomic.Int32
 	p, namespace := pool(t, func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-		if !strings.Contains(req.URL.Path, "configmaps") && failed.Load() < 4 {
+		if !strings.Contains(req.URL.Path, "configmaps") && failed.Load() < 3 {
 			failed.Add(1)
 			return nil, errors.New("the API server is away")
 		}
@@ -80,7 +80,7 @@ func TestRecovered(t *testing.T) {
 	if !poll.Until(func() bool { return held.Status().Synced }) {
 		t.Fatalf("the kind is not watched: %+v", held.Status())
 	}
-	if s := held.Status(); s.Err != nil || s.Failures != 0 || failed.Load() < 4 {
+	if s := held.Status(); s.Err != nil || s.Failures != 0 || failed.Load() < 3 {
 		t.Errorf("after %d failures, the kind is watched with error %v and %d failures", failed.Load(), s.Err, s.Failures)
 	}
 	reader, err := held.Await(t.Context())
@@ -113,7 +113,7 @@ func TestSameError(t *testing.T) {
 		if err := s.Forbidden(); err != nil && strings.Count(err.Error(), "forbidden") == 5 {
 			seen[err.Error()] = true
 		}
-		if s.Failures > 25 {
+		if s.Failures > 15 {
 			break
 		}
 	}
