@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -27,7 +28,10 @@ type hook struct {
 // readWebhooks resolves the kinds of the webhooks.
 func (d *design) readWebhooks() ([]hook, error) {
 	var out []hook
-	for _, w := range d.options.Webhooks {
+	for n, w := range d.options.Webhooks {
+		if w == nil {
+			return nil, fmt.Errorf("number %d of Options.Webhooks is nil; leave it out", n)
+		}
 		gvk, err := w.GroupVersionKind(d.scheme)
 		if err != nil {
 			return nil, unregistered(err)
@@ -35,6 +39,9 @@ func (d *design) readWebhooks() ([]hook, error) {
 		resource, err := d.resources.of(gvk)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(out, func(h hook) bool { return h.kind.GroupKind() == gvk.GroupKind() }) {
+			return nil, fmt.Errorf("two of Options.Webhooks are of %s; give its Defaulter and its Validator to one webhook.New, for one version", gvk.Kind)
 		}
 		out = append(out, hook{w, gvk, resource})
 	}

@@ -97,6 +97,21 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
+// TestWebhooksRefused: webhooks that could not be served are an error before anything runs.
+func TestWebhooksRefused(t *testing.T) {
+	t.Parallel()
+	for want, hooks := range map[string][]*webhook.Webhook{
+		"number 1 of Options.Webhooks is nil; leave it out":                                                              {sizedOperator().Webhooks[0], nil},
+		"two of Options.Webhooks are of Probe; give its Defaulter and its Validator to one webhook.New, for one version": append(sizedOperator().Webhooks, sizedOperator().Webhooks...),
+	} {
+		o := probeOperator()
+		o.Webhooks = hooks
+		if _, err := operator.Manifests(o, operator.ManifestOptions{Namespace: "n"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
 // TestWebhooksAway: while no replica answers, nothing is created, and what is being deleted can go.
 func TestWebhooksAway(t *testing.T) {
 	t.Parallel()
@@ -129,6 +144,19 @@ func TestWebhooksAway(t *testing.T) {
 	p.Status.Note = "still works"
 	if err := c.Status().Patch(t.Context(), p, client.MergeFrom(status)); err != nil {
 		t.Errorf("the status cannot be written: %v", err)
+	}
+	annotate := func(user string) error {
+		as := rest.CopyConfig(cfg)
+		as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		before := p.DeepCopy()
+		p.Annotations = map[string]string{"by": user}
+		return testenv.Client(t, as, probe.AddToScheme).Patch(t.Context(), p, client.MergeFrom(before))
+	}
+	if err := annotate("system:serviceaccount:" + namespace + ":" + namespace); err != nil {
+		t.Errorf("the operator cannot write annotations: %v", err)
+	}
+	if err := annotate("system:serviceaccount:" + namespace + ":other"); err == nil {
+		t.Error("others update objects without their webhooks")
 	}
 	if err := c.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
