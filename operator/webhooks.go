@@ -72,7 +72,7 @@ func (d *design) webhookNeeds(s settings) []loop.Need {
 	var out []loop.Need
 	for _, c := range d.webhookConfigurations("", s) {
 		out = append(out, loop.Need{
-			GroupVersionKind: c.GetObjectKind().GroupVersionKind(), Verbs: []string{"get", "patch"}, Names: []string{c.GetName()}, ClusterWide: true,
+			GroupVersionKind: c.GetObjectKind().GroupVersionKind(), Verbs: []string{"get", "watch", "patch"}, Names: []string{c.GetName()}, ClusterWide: true,
 		})
 	}
 	return out
@@ -82,7 +82,7 @@ func (d *design) webhookNeeds(s settings) []loop.Need {
 func webhookRules(secret string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "watch", "update"}},
 	}
 }
 

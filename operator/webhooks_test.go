@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -89,6 +90,21 @@ func TestWebhooks(t *testing.T) {
 	before.Spec.Size, p.Spec.Size = 3, 2
 	if err := c.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
 		t.Error(err)
+	}
+	lost := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: op.Namespace}}
+	bundle := func() []byte {
+		if err := op.Client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost); err != nil {
+			t.Fatal(err)
+		}
+		return lost.Webhooks[0].ClientConfig.CABundle
+	}
+	bundle()
+	lost.Webhooks[0].ClientConfig.CABundle = nil
+	if err := op.Client.Update(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if !poll.Until(func() bool { return bundle() != nil }) {
+		t.Error("the operator does not see that nobody trusts its certificate any more")
 	}
 	warned.mu.Lock()
 	defer warned.mu.Unlock()
