@@ -100,7 +100,7 @@ func TestDynamic(t *testing.T) {
 	t.Parallel()
 	t.Run("a source is added and removed", func(t *testing.T) {
 		t.Parallel()
-		a, d := newAuthor(nil), &trigger.Dynamic[*probe.Probe]{Name: "some"}
+		a, d := newAuthor(nil), &trigger.Dynamic[*probe.Probe]{Name: "switched"}
 		w, open, checks := switching(t, a, d, nil)
 		quiet := w.listen(a)
 		settings := w.settings("settings", "a", "red")
@@ -126,13 +126,20 @@ func TestDynamic(t *testing.T) {
 		}
 		w.next(a)
 		open.await(t, "configmaps", 1) // one watch for both
-		if err := checks["source-some"](nil); err != nil {
+		if err := checks["source-switched"](nil); err != nil {
 			t.Errorf("readiness: %v", err)
+		}
+		works := func() float64 { return measured(t, "trimtab_source_up", "source", "switched-settings") }
+		if works() != 1 {
+			t.Error("no metric says that the source works")
 		}
 		for _, name := range []string{"settings", "other"} {
 			if err := d.Remove(name); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if works() != 0 {
+			t.Error("a metric says that a source works that was removed")
 		}
 		open.await(t, "configmaps", 0)
 		w.requests.Reset()
@@ -149,7 +156,7 @@ func TestDynamic(t *testing.T) {
 		if err := d.Remove("settings"); err == nil || !strings.Contains(err.Error(), `has no source "settings"`) {
 			t.Errorf("removed twice: %v", err)
 		}
-		if err := d.Get(t.Context(), client.ObjectKeyFromObject(settings), &m); err == nil || !strings.Contains(err.Error(), "no source of trigger.Dynamic some watches ConfigMap") {
+		if err := d.Get(t.Context(), client.ObjectKeyFromObject(settings), &m); err == nil || !strings.Contains(err.Error(), "no source of trigger.Dynamic switched watches ConfigMap") {
 			t.Errorf("read after the removal: %v", err)
 		}
 	})
@@ -169,6 +176,28 @@ func TestDynamic(t *testing.T) {
 		w.settings("more", "a", "red")
 		quiet(500 * time.Millisecond)
 		open.await(t, "configmaps", 1)
+	})
+	t.Run("a source that is removed while an event is on its way wakes nobody", func(t *testing.T) {
+		t.Parallel()
+		asked, answer := make(chan struct{}), make(chan struct{})
+		slow := settingsOfA()
+		slow.Wakes = func(m *corev1.ConfigMap) []types.NamespacedName {
+			if m.Name == "settings" {
+				asked <- struct{}{}
+				<-answer
+			}
+			return settingsOfA().Wakes(m)
+		}
+		a := newAuthor(nil)
+		d := &trigger.Dynamic[*probe.Probe]{Sources: map[string]trigger.Source[*probe.Probe]{"slow": slow}}
+		w, _, _ := switching(t, a, d, nil)
+		w.settings("settings", "a", "red")
+		<-asked
+		if err := d.Remove("slow"); err != nil {
+			t.Fatal(err)
+		}
+		close(answer)
+		w.quiet(a, 500*time.Millisecond)
 	})
 	t.Run("a source sleeps until its CRD is there and after it is gone", func(t *testing.T) {
 		t.Parallel()
@@ -201,10 +230,15 @@ func TestDynamic(t *testing.T) {
 			open.await(t, "gadgets", 1)
 			open.await(t, "customresourcedefinitions", 0)
 			w.drain(a)
-			if err := w.admin.Delete(t.Context(), crd); err != nil {
+			if err := w.admin.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			w.next(a)
+			w.drain(a)
+			if err := w.admin.Delete(t.Context(), crd); err != nil {
+				t.Fatal(err)
+			}
+			w.next(a) // although no object goes with the CRD
 			open.await(t, "gadgets", 0)
 			if !poll.Until(func() bool {
 				return meta.IsNoMatchError(d.Get(t.Context(), types.NamespacedName{Name: "x"}, thing.DeepCopy()))

@@ -246,7 +246,12 @@ func TestSourcesRefused(t *testing.T) {
 		{trigger.Kind[*probe.Probe, *corev1.ConfigMap]{}, "a trigger.Kind needs Wakes"},
 		{trigger.Kind[*probe.Probe, *unstructured.Unstructured]{
 			Wakes: func(*unstructured.Unstructured) []types.NamespacedName { return nil },
-		}, "needs Of, an object with apiVersion and kind"},
+		}, "Of of a trigger.Kind is a *unstructured.Unstructured without apiVersion and kind; set both"},
+		{trigger.Owned[*probe.Probe]{Of: &metav1.PartialObjectMetadata{}}, "Of of a trigger.Owned is a *v1.PartialObjectMetadata without"},
+		{trigger.Reference[*probe.Probe]{Names: func(*probe.Probe) []types.NamespacedName { return nil }}, "To of a trigger.Reference is nil; it is an empty object"},
+		{&trigger.Tracker[*probe.Probe]{Kinds: []client.Object{(*corev1.ConfigMap)(nil)}}, "number 0 of the Kinds of a trigger.Tracker is nil"},
+		{&trigger.Dynamic[*probe.Probe]{Kinds: []client.Object{nil}}, "number 0 of the Kinds of a trigger.Dynamic is nil"},
+		{&trigger.Dynamic[*probe.Probe]{Sources: map[string]trigger.Source[*probe.Probe]{"a": (*trigger.Owned[*probe.Probe])(nil)}}, `source "a" of a trigger.Dynamic is nil`},
 	} {
 		o := options{Sources: []trigger.Source[*probe.Probe]{tt.source}}
 		if _, err := loop.New(newAuthor(nil), o).Needs(scheme(t)); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -27,7 +28,10 @@ type hook struct {
 // readWebhooks resolves the kinds of the webhooks.
 func (d *design) readWebhooks() ([]hook, error) {
 	var out []hook
-	for _, w := range d.options.Webhooks {
+	for n, w := range d.options.Webhooks {
+		if w == nil {
+			return nil, fmt.Errorf("number %d of Options.Webhooks is nil; leave it out", n)
+		}
 		gvk, err := w.GroupVersionKind(d.scheme)
 		if err != nil {
 			return nil, unregistered(err)
@@ -35,6 +39,9 @@ func (d *design) readWebhooks() ([]hook, error) {
 		resource, err := d.resources.of(gvk)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(out, func(h hook) bool { return h.kind.GroupKind() == gvk.GroupKind() }) {
+			return nil, fmt.Errorf("two of Options.Webhooks are of %s; give its Defaulter and its Validator to one webhook.New, for one version", gvk.Kind)
 		}
 		out = append(out, hook{w, gvk, resource})
 	}
@@ -65,7 +72,7 @@ func (d *design) webhookNeeds(s settings) []loop.Need {
 	var out []loop.Need
 	for _, c := range d.webhookConfigurations("", s) {
 		out = append(out, loop.Need{
-			GroupVersionKind: c.GetObjectKind().GroupVersionKind(), Verbs: []string{"get", "patch"}, Names: []string{c.GetName()}, ClusterWide: true,
+			GroupVersionKind: c.GetObjectKind().GroupVersionKind(), Verbs: []string{"get", "watch", "patch"}, Names: []string{c.GetName()}, ClusterWide: true,
 		})
 	}
 	return out
@@ -75,7 +82,7 @@ func (d *design) webhookNeeds(s settings) []loop.Need {
 func webhookRules(secret string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "watch", "update"}},
 	}
 }
 

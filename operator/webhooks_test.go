@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -90,10 +91,40 @@ func TestWebhooks(t *testing.T) {
 	if err := c.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
 		t.Error(err)
 	}
+	lost := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: op.Namespace}}
+	bundle := func() []byte {
+		if err := op.Client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost); err != nil {
+			t.Fatal(err)
+		}
+		return lost.Webhooks[0].ClientConfig.CABundle
+	}
+	bundle()
+	lost.Webhooks[0].ClientConfig.CABundle = nil
+	if err := op.Client.Update(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if !poll.Until(func() bool { return bundle() != nil }) {
+		t.Error("the operator does not see that nobody trusts its certificate any more")
+	}
 	warned.mu.Lock()
 	defer warned.mu.Unlock()
 	if text := strings.Join(warned.all, "\n"); !strings.Contains(text, "a smaller Probe loses what it holds") {
 		t.Errorf("warnings %q", text)
+	}
+}
+
+// TestWebhooksRefused: webhooks that could not be served are an error before anything runs.
+func TestWebhooksRefused(t *testing.T) {
+	t.Parallel()
+	for want, hooks := range map[string][]*webhook.Webhook{
+		"number 1 of Options.Webhooks is nil; leave it out":                                                              {sizedOperator().Webhooks[0], nil},
+		"two of Options.Webhooks are of Probe; give its Defaulter and its Validator to one webhook.New, for one version": append(sizedOperator().Webhooks, sizedOperator().Webhooks...),
+	} {
+		o := probeOperator()
+		o.Webhooks = hooks
+		if _, err := operator.Manifests(o, operator.ManifestOptions{Namespace: "n"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
 	}
 }
 
@@ -129,6 +160,19 @@ func TestWebhooksAway(t *testing.T) {
 	p.Status.Note = "still works"
 	if err := c.Status().Patch(t.Context(), p, client.MergeFrom(status)); err != nil {
 		t.Errorf("the status cannot be written: %v", err)
+	}
+	annotate := func(user string) error {
+		as := rest.CopyConfig(cfg)
+		as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		before := p.DeepCopy()
+		p.Annotations = map[string]string{"by": user}
+		return testenv.Client(t, as, probe.AddToScheme).Patch(t.Context(), p, client.MergeFrom(before))
+	}
+	if err := annotate("system:serviceaccount:" + namespace + ":" + namespace); err != nil {
+		t.Errorf("the operator cannot write annotations: %v", err)
+	}
+	if err := annotate("system:serviceaccount:" + namespace + ":other"); err == nil {
+		t.Error("others update objects without their webhooks")
 	}
 	if err := c.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)

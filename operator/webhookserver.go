@@ -73,7 +73,7 @@ func (p *process) certificate(ctx context.Context, l net.Listener) (certificates
 		}
 		hosts = append(hosts, u.Hostname())
 	}
-	direct, err := client.New(p.target.config, client.Options{Scheme: p.design.scheme})
+	direct, err := client.NewWithWatch(p.target.config, client.Options{Scheme: p.design.scheme})
 	if err != nil {
 		return nil, fmt.Errorf("set up the certificate of webhooks: %w", err)
 	}

@@ -65,12 +65,12 @@ func (d *Dynamic[T]) Check() error {
 			return err
 		}
 	}
-	return nil
+	return checkKinds("a trigger.Dynamic", d.Kinds)
 }
 
 // switched returns a source that can be added.
 func switched[T client.Object](name string, s Source[T]) (switchable[T], error) {
-	if s == nil {
+	if isNil(s) {
 		return nil, fmt.Errorf("source %q of a trigger.Dynamic is nil; leave it out", name)
 	}
 	if err := s.Check(); err != nil {
@@ -244,7 +244,8 @@ func (d *Dynamic[T]) note(a *added[T], s kindcache.Status) {
 // wake has a source watch its kind while that lives.
 func (d *Dynamic[T]) wake(ctx context.Context, a *added[T], life *kindcache.Life) {
 	ctx, end := context.WithCancel(ctx)
-	context.AfterFunc(life.Context, end) //nolint:contextcheck // either may end first
+	stay := context.AfterFunc(life.Context, end) //nolint:contextcheck // either may end first
+	context.AfterFunc(ctx, func() { stay() })    // a life that others share keeps nothing of this source
 	target := d.target
 	target.Name, target.Log = d.Name+"-"+a.name, a.health.log
 	target.Event, target.other = a.gate.event(d.target.Event), kindcache.While(ctx, life.Cache)

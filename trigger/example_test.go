@@ -178,7 +178,7 @@ func ExampleReference() {
 	fmt.Println(trigger.Reference[*corev1.Pod]{To: &corev1.ServiceAccount{}}.Check())
 	// Output:
 	// *v1.ServiceAccount
-	// a trigger.Reference needs To, an empty object of the kind referred to, and Names
+	// a trigger.Reference needs Names, which says which objects an object refers to
 }
 
 // The first run of a schedule after a moment.

@@ -91,13 +91,14 @@ func (h *health) fails(err error) bool {
 	failures.WithLabelValues(h.controller, h.source).Inc()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failed == 0 {
+	first := h.failed == 0 || errors.Is(h.err, errNotSynced)
+	if first {
 		h.log.Error(err, "the source failed; it is tried again", "stack", guard.Stack(err))
 	}
 	h.err = err
 	h.failed++
 	h.gauge(h.failed <= h.tolerated)
-	return h.failed == 1
+	return first
 }
 
 // misses counts a failure that does not concern the source as a whole.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -51,13 +49,7 @@ func (k Kind[T, K]) Check() error {
 	if k.Wakes == nil {
 		return fmt.Errorf("a trigger.Kind needs Wakes, which says which objects a %T wakes", *new(K))
 	}
-	switch of := client.Object(k.of()).(type) {
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		if of.GetObjectKind().GroupVersionKind().Empty() {
-			return fmt.Errorf("a trigger.Kind of %T needs Of, an object with apiVersion and kind", of)
-		}
-	}
-	return nil
+	return checkKind("Of of a trigger.Kind", k.of())
 }
 
 // of returns an empty object of the kind.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +27,34 @@ func poolOf[T client.Object](target Target[T]) *kindcache.Pool {
 	return kindcache.New(kindcache.Options{
 		Config: m.GetConfig(), HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), Namespaces: target.Namespaces,
 	})
+}
+
+// checkKind returns an error if of does not say of which kind it is. where is where the author has put it.
+func checkKind(where string, of client.Object) error {
+	if isNil(of) {
+		return fmt.Errorf("%s is nil; it is an empty object of the kind, such as &corev1.ConfigMap{}", where)
+	}
+	switch of.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		if of.GetObjectKind().GroupVersionKind().Empty() {
+			return fmt.Errorf("%s is a %T without apiVersion and kind; set both", where, of)
+		}
+	}
+	return nil
+}
+
+func checkKinds(of string, kinds []client.Object) error {
+	for n, kind := range kinds {
+		if err := checkKind(fmt.Sprintf("number %d of the Kinds of %s", n, of), kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isNil(v any) bool {
+	of := reflect.ValueOf(v)
+	return !of.IsValid() || of.Kind() == reflect.Pointer && of.IsNil()
 }
 
 // needsOf are the permissions to watch kinds that may come and go. If there may be no CRD yet, it is waited for.

@@ -2,7 +2,6 @@ package trigger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,10 +40,7 @@ func (Owned[T]) source(T) {}
 
 // Check implements [Source].
 func (o Owned[T]) Check() error {
-	if o.Of == nil {
-		return errors.New("a trigger.Owned needs Of, an empty object of the kind that is owned")
-	}
-	return nil
+	return checkKind("Of of a trigger.Owned", o.Of)
 }
 
 // Watches implements [Source].

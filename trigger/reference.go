@@ -52,12 +52,18 @@ func (Reference[T]) source(T) {}
 
 // Check implements [Source].
 func (r Reference[T]) Check() error {
-	if r.To == nil || r.Names == nil {
-		return errors.New("a trigger.Reference needs To, an empty object of the kind referred to, and Names")
+	if r.Names == nil {
+		return errors.New("a trigger.Reference needs Names, which says which objects an object refers to")
+	}
+	if err := checkKind("To of a trigger.Reference", r.To); err != nil {
+		return err
 	}
 	for _, then := range r.Then {
-		if then.To == nil || then.Names == nil {
-			return errors.New("a trigger.Then needs To, an empty object of the kind referred to, and Names")
+		if then.Names == nil {
+			return errors.New("a trigger.Then needs Names, which says which objects an object refers to")
+		}
+		if err := checkKind("To of a trigger.Then", then.To); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -83,10 +83,8 @@ func (t *Tracker[T]) Check() error {
 		return errors.New("a trigger.Tracker is the source of two controllers; make one for each")
 	case t.Idle < 0:
 		return fmt.Errorf("a trigger.Tracker has idle time %s; leave it zero for a minute", t.Idle)
-	case slices.Contains(t.Kinds, nil):
-		return errors.New("a trigger.Tracker has a nil among its Kinds; they are empty objects, such as &corev1.ConfigMap{}")
 	}
-	return nil
+	return checkKinds("a trigger.Tracker", t.Kinds)
 }
 
 // Watches implements [Source]. What is watched is among the needs, because the cluster may not serve it yet.

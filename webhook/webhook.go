@@ -21,8 +21,9 @@ import (
 // Validator says whether objects of type T are valid.
 type Validator[T client.Object] interface {
 	// Validate is called before an object is created, when old is nil, and before it is updated. It is not called for
-	// updates of the status and of objects that are being deleted. Users read the error as it is, so it should end with the
-	// way out; warnings are shown to them whether or not there is an error. It must have no side effects.
+	// updates of the status, of objects that are being deleted, and by the operator itself. Users read the error as it is,
+	// so it should end with the way out; warnings are shown to them whether or not there is an error. It must have no side
+	// effects.
 	Validate(ctx context.Context, old, obj T) (warnings admission.Warnings, err error)
 }
 

@@ -20,9 +20,10 @@ import (
 
 const (
 	// firstPause is the pause after the API server was found not to serve a kind, and after its CRD changed. It doubles
-	// up to mostPause. A kind whose CRD can be watched is not looked for after that, until the CRD changes.
+	// up to mostPause, or rarely where CRDs can be watched: kinds of other API servers have none.
 	firstPause = 250 * time.Millisecond
 	mostPause  = time.Minute
+	rarely     = time.Hour
 )
 
 // kind is a kind that is in use.
@@ -110,15 +111,14 @@ func (k *kind) mapping(again bool) (meta.RESTMapper, error) {
 
 // pause waits until the time is over or a CRD of the group changes, and reports whether that was it.
 func (k *kind) pause(ctx context.Context, d time.Duration, hears bool) bool {
+	if hears && d >= mostPause {
+		d = rarely
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	over := timer.C
-	if hears && d >= mostPause {
-		over = nil
-	}
 	select {
 	case <-ctx.Done():
-	case <-over:
+	case <-timer.C:
 	case <-k.kick:
 		return true
 	}
@@ -145,6 +145,7 @@ func (k *kind) live(ctx context.Context, mapper meta.RESTMapper) (lived bool, er
 		return false, fmt.Errorf("watch %s: %w", k.Kind, err)
 	}
 	life := &Life{Context: ctx, Cache: c, informer: informer}
+	k.update(func(s *Status) { *s = Status{Life: life} }) // what went wrong before is over
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -157,7 +158,6 @@ func (k *kind) live(ctx context.Context, mapper meta.RESTMapper) (lived bool, er
 			k.update(func(s *Status) { s.Synced = s.Life == life })
 		}
 	}()
-	k.update(func(s *Status) { s.Absent, s.Life = false, life })
 	<-ctx.Done()
 	k.update(func(s *Status) { s.Life, s.Synced = nil, false })
 	<-ended

@@ -1,8 +1,10 @@
 package kindcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,14 +45,20 @@ func (r *requests) went(ctx context.Context, of *noted, err error) {
 	if r.errs == nil {
 		r.errs = map[*noted]error{}
 	}
-	if before := r.errs[of]; err == nil && before == nil {
+	switch before := r.errs[of]; {
+	case err == nil && before == nil:
 		return
+	case apierrors.IsForbidden(err) && apierrors.IsForbidden(before):
+		err = before // lists and watches are refused in turn, and users read the error in statuses
 	}
 	r.errs[of] = err
 	var all []error
 	for _, err := range r.errs {
-		all = append(all, err)
+		if err != nil {
+			all = append(all, err)
+		}
 	}
+	slices.SortFunc(all, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	r.kind.update(func(s *Status) {
 		if s.Err = errors.Join(all...); s.Err == nil {
 			s.Failures = 0

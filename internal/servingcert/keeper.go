@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 // Options of a [Keeper]. Client, Secret, Hosts and Configurations are required.
 type Options struct {
 	// Client reads from the API server, past any cache.
-	Client client.Client
+	Client client.WithWatch
 	// Secret has the certificate.
 	Secret types.NamespacedName
 	// Hosts are the names and addresses at which the API server reaches the webhooks.
@@ -63,29 +65,84 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, terms: terms{o.Hosts, o.Lifetime, o.Settle}, problem: errors.New("the certificate has not been read yet")}
 }
 
-// Run calls [Keeper.Step] until ctx ends, and report after each call.
+const (
+	// shortest is the pause after a failure, which doubles up to longest, and after a change that somebody made.
+	shortest = time.Second
+	longest  = time.Minute
+)
+
+// Run calls [Keeper.Step] until ctx ends: now and then, after a failure, and when the Secret or a configuration changes. It
+// calls report after each call.
 func (k *Keeper) Run(ctx context.Context, report func(expiry time.Time, err error)) {
-	for {
-		wait := k.options.Settle / 4
-		err := k.Step(ctx)
-		if err != nil {
-			wait = min(wait, time.Second)
-		}
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { k.watch(ctx, &corev1.SecretList{}, k.options.Secret, changed) })
+	for _, c := range k.options.Configurations {
+		watching.Go(func() { k.watch(ctx, listOf(c), client.ObjectKeyFromObject(c), changed) })
+	}
+	for retry := shortest; ; {
+		wait, err := k.options.Settle/4, k.Step(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		report(k.Expiry(), err)
+		if err != nil {
+			wait, retry = min(wait, retry), min(2*retry, longest)
+		} else {
+			retry = shortest
+		}
 		select {
+		case <-changed:
+			pause(ctx, shortest) // whoever keeps changing it makes no hot loop
 		case <-ctx.Done():
-			return
 		case <-time.After(wait):
 		}
+	}
+}
+
+// watch tells of changes of an object until ctx ends. A watch begins with what is there, so none is missed.
+func (k *Keeper) watch(ctx context.Context, list client.ObjectList, key client.ObjectKey, changed chan<- struct{}) {
+	for ctx.Err() == nil {
+		w, err := k.options.Client.Watch(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
+		if err != nil {
+			pause(ctx, longest)
+			continue
+		}
+		stay := context.AfterFunc(ctx, w.Stop)
+		tell(changed) // it may have been deleted meanwhile
+		for range w.ResultChan() {
+			tell(changed)
+		}
+		stay()
+		w.Stop()
+		pause(ctx, shortest)
+	}
+}
+
+func tell(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
 // Step brings the Secret, what is served and the configurations up to date.
 func (k *Keeper) Step(ctx context.Context) error {
 	err := k.step(ctx)
+	for range 10 { // each conflict means that another replica got something done
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+		err = k.step(ctx)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.problem = err
@@ -119,42 +176,54 @@ func (k *Keeper) step(ctx context.Context) error {
 			return err
 		}
 	}
+	return k.missing(found)
+}
+
+// missing returns an error if the API server is not told of all webhooks.
+func (k *Keeper) missing(found []client.Object) error {
+	for i, c := range found {
+		if c == nil {
+			continue // it was created just now
+		}
+		wanted := k.options.Configurations[i]
+		for _, name := range slices.Sorted(maps.Keys(clients(wanted))) {
+			if clients(c)[name] == nil {
+				return fmt.Errorf("webhook %s is never called: the %s %s is of another version of the operator; apply what the command manifests prints, "+
+					"or, if the operator runs outside the cluster, delete the configuration, and it is created again", name, wanted.GetObjectKind().GroupVersionKind().Kind, wanted.GetName())
+			}
+		}
+	}
 	return nil
 }
 
 // secret returns the data of the Secret, which it creates or changes if that is due.
 func (k *Keeper) secret(ctx context.Context, configurations []client.Object) (map[string][]byte, error) {
-	for range 10 { // each conflict means that another replica got something done
-		s := &corev1.Secret{}
-		err := k.options.Client.Get(ctx, k.options.Secret, s)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
-		}
-		published := true
-		for _, c := range configurations {
-			published = published && trusts(c, s.Data[keyBundle])
-		}
-		data, fault := k.terms.advance(s.Data, published, k.options.Now())
-		switch {
-		case fault != nil:
-			return nil, fault
-		case apierrors.IsNotFound(err):
-			s = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.options.Secret.Namespace, Name: k.options.Secret.Name}, Type: corev1.SecretTypeTLS, Data: data}
-			err = k.options.Client.Create(ctx, s)
-		case same(s.Data, data):
-			return data, nil
-		default:
-			s.Data = data
-			err = k.options.Client.Update(ctx, s)
-		}
-		if err == nil {
-			return data, nil
-		}
-		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return nil, fmt.Errorf("store the certificate: %w", err)
-		}
+	s := &corev1.Secret{}
+	err := k.options.Client.Get(ctx, k.options.Secret, s)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
-	return nil, fmt.Errorf("other replicas keep changing Secret %s", k.options.Secret)
+	published := true
+	for _, c := range configurations {
+		published = published && trusts(c, s.Data[keyBundle])
+	}
+	data, fault := k.terms.advance(s.Data, published, k.options.Now())
+	switch {
+	case fault != nil:
+		return nil, fault
+	case apierrors.IsNotFound(err):
+		s = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.options.Secret.Namespace, Name: k.options.Secret.Name}, Type: corev1.SecretTypeTLS, Data: data}
+		err = k.options.Client.Create(ctx, s)
+	case same(s.Data, data):
+		return data, nil
+	default:
+		s.Data = data
+		err = k.options.Client.Update(ctx, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store the certificate: %w", err)
+	}
+	return data, nil
 }
 
 // configuration reads a webhook configuration. Where webhooks are reached at a URL, which is in development, it creates one
@@ -177,7 +246,10 @@ func (k *Keeper) publish(ctx context.Context, found, wanted client.Object, bundl
 	if found == nil {
 		created := wanted.DeepCopyObject().(client.Object)
 		k.point(created, wanted, bundle)
-		return client.IgnoreAlreadyExists(k.options.Client.Create(ctx, created))
+		if err := k.options.Client.Create(ctx, created); err != nil {
+			return fmt.Errorf("create the webhook configuration: %w", err)
+		}
+		return nil
 	}
 	before := found.DeepCopyObject().(client.Object)
 	if !k.point(found, wanted, bundle) {
@@ -223,6 +295,14 @@ func trusts(c client.Object, bundle []byte) bool {
 		}
 	}
 	return true
+}
+
+// listOf returns an empty list of the kind of a configuration.
+func listOf(c client.Object) client.ObjectList {
+	if _, is := c.(*admissionregistrationv1.MutatingWebhookConfiguration); is {
+		return &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	}
+	return &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 }
 
 // clients returns how the API server calls the webhooks of a configuration, by their names.
