@@ -57,7 +57,7 @@ func (p *pass[T]) completeSpec(ctx context.Context, spec map[string]any) error {
 	target.SetManagedFields(nil)
 	target.GetObjectKind().SetGroupVersionKind(p.c.gvk)
 	p.base = target
-	p.run.Obj = p.copy()
+	p.restore()
 	return nil
 }
 
@@ -68,7 +68,9 @@ func (p *pass[T]) narrow(m WriteMode) error {
 	case WriteChanges:
 		return nil
 	case WriteStatus:
+		given := p.given()
 		p.restore()
+		p.seen = &given
 		with, err := p.c.fields.withStatusOf(changed, p.run.Obj)
 		if err != nil {
 			return err
@@ -169,7 +171,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 	write := status[T]{object: &p.object, desired: p.run.Obj, common: p.c.wraps()}
 	if !ok {
 		p.observe(v)
-		return write.patch(ctx, p.base, write.lock())
+		return write.patch(ctx, p.given(), write.lock()) // not what others wrote to the status meanwhile
 	}
 	observed, _ := reporting(p.base)
 	r := p.report(v)
@@ -216,7 +218,7 @@ func (p *pass[T]) observe(v verdict) {
 		return
 	}
 	observed := p.c.fields.observedGeneration(p.run.Obj)
-	if *observed = *p.c.fields.observedGeneration(p.base); v.succeeded {
+	if *observed = *p.c.fields.observedGeneration(p.given()); v.succeeded {
 		*observed = p.base.GetGeneration()
 	}
 }

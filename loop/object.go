@@ -25,7 +25,10 @@ type object[T client.Object] struct {
 	key types.NamespacedName
 	// base is the object as far as this pass knows. It may be the cache's own: it is copied before
 	// anything but its resourceVersion is changed.
-	base  T
+	base T
+	// seen is what the author's copy was made of, if base is a later version: the answer to a write of the pass, which has
+	// what others wrote to the status meanwhile.
+	seen  *T
 	log   logr.Logger
 	trace *trace.Pass
 	// writes were sent, budget were allowed.
@@ -50,6 +53,14 @@ func (o *object[T]) copy() T {
 	return obj
 }
 
+// given returns what the author's copy was made of.
+func (o *object[T]) given() T {
+	if o.seen != nil {
+		return *o.seen
+	}
+	return o.base
+}
+
 // patchMetadata brings labels, annotations, owner references and finalizers to those of
 // want in one request, locked by resourceVersion; the answer becomes the base.
 func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
@@ -69,6 +80,9 @@ func (o *object[T]) patchMetadata(ctx context.Context, want T) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write metadata: %w", err)
+	}
+	if o.seen == nil {
+		o.seen = new(o.base)
 	}
 	o.base = target
 	return nil

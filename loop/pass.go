@@ -209,7 +209,7 @@ func (p *pass[T]) into(ctx context.Context) context.Context {
 }
 
 // restore gives the author a fresh copy of the object as the server has it.
-func (p *pass[T]) restore() { p.run.Obj, _ = p.base.DeepCopyObject().(T) }
+func (p *pass[T]) restore() { p.run.Obj, p.seen = p.copy(), nil }
 
 // forget drops what the author said of the object.
 func (p *pass[T]) forget() {
