@@ -104,7 +104,7 @@ func TestForeignInstances(t *testing.T) {
 		t.Parallel()
 		b := prepareBench(t)
 		theirs := b.in(b.bazOf("theirs"))
-		created := b.createBefore(theirs, http.MethodDelete, "validatingadmissionpolicies") // it starts with that
+		created := b.createBefore(theirs, http.MethodGet, "validatingadmissionpolicies") // it starts with that
 		b.start()
 		b.create(plain(b.baz()))
 		b.ready()

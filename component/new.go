@@ -265,7 +265,7 @@ func (o Options[T]) needs() []loop.Need {
 			for _, fence := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 				needs = append(needs, loop.Need{
 					GroupVersionKind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: fence},
-					Verbs:            []string{"create", "delete"}, ClusterWide: true,
+					Verbs:            []string{"get", "create", "delete"}, ClusterWide: true,
 				})
 			}
 			if o.ProtectDefinitions {

@@ -308,16 +308,26 @@ func receive(t *testing.T, from <-chan call) call {
 	}
 }
 
-// quiet asserts that for d nobody calls the author and nothing is written.
+// quiet asserts that for d nobody calls the author and nothing is written. After a change that must cause neither,
+// that is too late: see listen.
 func (w *controllerTest) quiet(a *author, d time.Duration) {
 	w.t.Helper()
+	w.listen(a)(d)
+}
+
+// listen returns a function that asserts that from now on, and for d after it is called, nobody calls the author and
+// nothing is written. What a change causes may be over before the change is answered, so a test listens first.
+func (w *controllerTest) listen(a *author) (quiet func(d time.Duration)) {
 	before, begun := len(w.probeWrites()), a.begun.Load()
-	<-time.After(d) // a silence can only be listened to
-	if now := a.begun.Load(); now != begun {
-		w.t.Errorf("the author was called %d times in a time of silence", now-begun)
-	}
-	if after := w.probeWrites(); len(after) != before {
-		w.t.Errorf("written in a time of silence: %v", after[before:])
+	return func(d time.Duration) {
+		w.t.Helper()
+		<-time.After(d) // a silence can only be listened to
+		if now := a.begun.Load(); now != begun {
+			w.t.Errorf("the author was called %d times in a time of silence", now-begun)
+		}
+		if after := w.probeWrites(); len(after) != before {
+			w.t.Errorf("written in a time of silence: %v", after[before:])
+		}
 	}
 }
 

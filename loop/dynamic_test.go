@@ -103,8 +103,9 @@ func TestDynamic(t *testing.T) {
 		t.Parallel()
 		a, d := newAuthor(nil), &trigger.Dynamic[*probe.Probe]{Name: "switched"}
 		w, open, checks := switching(t, a, d, nil)
+		quiet := w.listen(a)
 		settings := w.settings("settings", "a", "red")
-		w.quiet(a, 300*time.Millisecond) // there is no source yet
+		quiet(300 * time.Millisecond) // there is no source yet
 		if err := d.Add("settings", settingsOfA()); err != nil {
 			t.Fatal(err)
 		}
@@ -145,10 +146,11 @@ func TestDynamic(t *testing.T) {
 		w.requests.Reset()
 		w.drain(a)
 		settings.Data["color"] = "green"
+		quiet = w.listen(a)
 		if err := w.admin.Update(t.Context(), settings); err != nil {
 			t.Fatal(err)
 		}
-		w.quiet(a, 500*time.Millisecond)
+		quiet(500 * time.Millisecond)
 		if after := w.requestsFor("configmaps"); len(after) > 0 {
 			t.Errorf("requests after the last source was removed: %v", after)
 		}
@@ -171,8 +173,9 @@ func TestDynamic(t *testing.T) {
 		if err := d.Remove("a"); err != nil {
 			t.Fatal(err)
 		}
+		quiet := w.listen(a)
 		w.settings("more", "a", "red")
-		w.quiet(a, 500*time.Millisecond)
+		quiet(500 * time.Millisecond)
 		open.await(t, "configmaps", 1)
 	})
 	t.Run("a source that is removed while an event is on its way wakes nobody", func(t *testing.T) {
@@ -357,15 +360,17 @@ func TestTracker(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect("one=blue")
+		quiet := w.listen(a)
 		w.settings("two", "", "green")
-		w.quiet(a, 300*time.Millisecond)
+		quiet(300 * time.Millisecond)
 		refer("two", 2)
 		expect("two=green")
 		one.Data["color"] = "black"
+		quiet = w.listen(a)
 		if err := w.admin.Update(t.Context(), one); err != nil {
 			t.Fatal(err)
 		}
-		w.quiet(a, 300*time.Millisecond) // it is not read any more
+		quiet(300 * time.Millisecond) // it is not read any more
 		open.await(t, "configmaps", 1)
 		if err := w.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "two"}}); err != nil {
 			t.Fatal(err)

@@ -2,8 +2,12 @@ package loop_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"path"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +15,8 @@ import (
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/loop/looptest"
+	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 type (
@@ -40,29 +46,34 @@ func TestExecution(t *testing.T) {
 		if c := w.next(a); c.Generation != 2 {
 			t.Errorf("second call saw generation %d, want 2", c.Generation)
 		}
-		w.quiet(a, time.Second)
+		w.quiet(a, 10*time.Second)
 	})
 	t.Run("002-02 never two at a time for one object", func(t *testing.T) {
 		t.Parallel()
 		var mu sync.Mutex
 		inFlight, most := 0, 0
+		entered, leave := make(chan struct{}, 100), make(chan struct{})
 		a := newAuthor(func(context.Context, *run) loop.Outcome {
 			mu.Lock()
 			inFlight++
 			most = max(most, inFlight)
 			mu.Unlock()
-			<-time.After(100 * time.Millisecond)
+			entered <- struct{}{}
+			<-leave
 			mu.Lock()
 			inFlight--
 			mu.Unlock()
 			return loop.Done()
 		})
-		w := newControllerTest(t, a, options{})
+		w := newControllerTest(t, a, options{Workers: 4})
 		w.create("a")
+		<-entered
 		var last int64
 		for size := range 20 {
 			last = w.resize(size + 1).Generation
 		}
+		<-time.After(500 * time.Millisecond) // a second call would begin now
+		close(leave)
 		for w.next(a).Generation != last {
 		}
 		if most != 1 {
@@ -138,10 +149,11 @@ func TestExecution(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
+		w.awaitEvent("a", "Succeeded") // the last request of the pass
 		w.requests.Reset()
 		w.quiet(a, 10*time.Second)
 		for _, r := range w.requests.All() {
-			if r.Verb != "watch" && r.Resource != "events" {
+			if r.Verb != "watch" {
 				t.Errorf("a finished object costs a request: %s", r)
 			}
 		}
@@ -169,24 +181,76 @@ func TestExecution(t *testing.T) {
 	})
 }
 
+// removedOnce asserts that the one write outside the status took one finalizer off, and changed nothing else.
+func (w *controllerTest) removedOnce() {
+	w.t.Helper()
+	var changes []string
+	for _, r := range w.requests.Writes("probes", w.namespace, "a") {
+		if r.Subresource == "status" {
+			continue
+		}
+		var patch []struct{ Op, Path string }
+		if err := json.Unmarshal(r.Body, &patch); err != nil {
+			w.t.Errorf("%s is no list of operations: %s", r, r.Body)
+		}
+		for _, operation := range patch {
+			if operation.Op != "test" {
+				changes = append(changes, operation.Op+" "+path.Dir(operation.Path))
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"remove /metadata/finalizers"}, changes); diff != "" {
+		w.t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
 // TestFinalizers proves when the finalizer comes and goes.
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
-	t.Run("002-09 the finalizer is the first write, before the author", func(t *testing.T) {
+	t.Run("002-09 002-13 the finalizer is the first write, before the author and the author's own writes", func(t *testing.T) {
 		t.Parallel()
-		a := cleaner{author: newAuthor(nil)}
-		w := newControllerTest(t, a, options{})
+		var w *controllerTest
+		written := make(chan string, 10)
+		a := cleaner{author: newAuthor(func(ctx context.Context, r *run) loop.Outcome {
+			written <- w.get("a").ResourceVersion //nolint:contextcheck // it takes the context of the test
+			return loop.FromError(r.Client().Create(ctx, child(r.Obj.Namespace)))
+		})}
+		w = newControllerTest(t, a, options{})
 		w.create("a")
 		c := w.next(a.author)
 		if diff := cmp.Diff([]string{finalizer}, c.Finalizers); diff != "" {
-			t.Errorf("002-10, 002-13 finalizers in the first call (-want +got):\n%s", diff)
+			t.Errorf("finalizers in the first call (-want +got):\n%s", diff)
+		}
+		if version := <-written; c.Version != version {
+			t.Errorf("the first call saw version %s, want the one that was written, %s", c.Version, version)
 		}
 		w.await("a", "to be Ready", ready)
-		if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes()); diff != "" {
+		var sent []string
+		for _, r := range w.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource != "events" }) {
+			sent = append(sent, strings.TrimSpace(r.Verb+" "+r.Resource+" "+r.Subresource))
+		}
+		if diff := cmp.Diff([]string{"patch probes", "create configmaps", "apply probes status"}, sent); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 		if first := w.probeWrites()[0]; !onlyFinalizers(first.Body) {
 			t.Errorf("the first write changes more than finalizers: %s", first.Body)
+		}
+	})
+	t.Run("002-10 no call sees the object without it, though the cache is 500 ms late", func(t *testing.T) {
+		t.Parallel()
+		var calls atomic.Int64
+		a := cleaner{author: newAuthor(func(context.Context, *run) loop.Outcome {
+			if calls.Add(1) == 1 {
+				return loop.Again() // in a fifth of the lag
+			}
+			return loop.Done()
+		})}
+		w := newControllerTest(t, a, options{}, (&looptest.Lag{Delay: 500 * time.Millisecond}).Wrap)
+		w.create("a")
+		for n := range 2 {
+			if c := w.next(a.author); !cmp.Equal(c.Finalizers, []string{finalizer}) {
+				t.Errorf("call %d saw the finalizers %v", n+1, c.Finalizers)
+			}
 		}
 	})
 	t.Run("002-11 removed once after one cleanup, others intact", func(t *testing.T) {
@@ -220,6 +284,7 @@ func TestFinalizers(t *testing.T) {
 		})
 		w.patch("a", `{"metadata":{"finalizers":null}}`)
 		w.gone()
+		w.removedOnce()
 	})
 	t.Run("002-12 Keep keeps the finalizer", func(t *testing.T) {
 		t.Parallel()
@@ -272,9 +337,10 @@ func TestFinalizers(t *testing.T) {
 		w.create("a")
 		w.next(a)
 		w.await("a", "to be Ready", ready)
+		quiet := w.listen(a)
 		w.delete()
 		w.gone()
-		w.quiet(a, time.Second)
+		quiet(time.Second)
 	})
 	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
 		t.Parallel()

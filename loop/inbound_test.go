@@ -45,12 +45,15 @@ func pushed(newest func(*probe.Probe) (push, bool)) (*author, <-chan string) {
 // TestChannel: a Go channel with events.
 func TestChannel(t *testing.T) {
 	t.Parallel()
-	t.Run("002-60 the newest event is readable in the pass that it causes", func(t *testing.T) {
+	t.Run("002-55 002-60 an event causes one call, in which it is readable, and one of nobody causes none and no error", func(t *testing.T) {
 		t.Parallel()
 		events := make(chan push)
 		c := &trigger.Channel[*probe.Probe, push]{From: events, Wakes: push.object}
 		a, read := pushed(c.Get)
-		w := newControllerTest(t, a, options{Sources: []trigger.Source[*probe.Probe]{c}})
+		l := &logged{}
+		w := newNamespaceTest(t)
+		w.log = l.logger()
+		w.start(a, options{Sources: []trigger.Source[*probe.Probe]{c}})
 		w.create("a")
 		w.await("a", "to be Ready", ready)
 		w.drain(a)
@@ -86,6 +89,9 @@ func TestChannel(t *testing.T) {
 			if got == "none" {
 				break
 			}
+		}
+		if lines := l.saying("Reconciler error"); len(lines) > 0 {
+			t.Errorf("logged: %v", lines)
 		}
 	})
 }

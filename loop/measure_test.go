@@ -87,7 +87,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%v passes without a write, want one to %v", n, appointments)
 		}
 	})
-	t.Run("no metric has an object's name or namespace", func(t *testing.T) {
+	t.Run("002-63 no metric has an object's name or namespace", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
 		w := newControllerTest(t, a, options{})

@@ -123,7 +123,7 @@ func TestFailuresOfWrites(t *testing.T) {
 		if r := condition(got, "Ready").Reason; r != "NotFound" {
 			t.Errorf("reason %q", r)
 		}
-		w.awaitEvent("NotFound")
+		w.awaitEvent("a", "NotFound")
 	})
 }
 
@@ -154,8 +154,8 @@ func (w *controllerTest) apply(is string, ok func(*metav1.Condition) bool) {
 	}
 }
 
-// awaitEvent waits for an event about the Probe a.
-func (w *controllerTest) awaitEvent(reason string) {
+// awaitEvent waits for an event about a Probe.
+func (w *controllerTest) awaitEvent(name, reason string) eventsv1.Event {
 	w.t.Helper()
 	c := testenv.Client(w.t, w.cfg, eventsv1.AddToScheme)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -166,13 +166,14 @@ func (w *controllerTest) awaitEvent(reason string) {
 			w.t.Fatal(err)
 		}
 		for _, e := range list.Items {
-			if e.Reason == reason && e.Regarding.Name == "a" {
-				return
+			if e.Reason == reason && e.Regarding.Name == name {
+				return e
 			}
 		}
 		<-tick.C
 	}
 	w.t.Fatalf("no event with reason %s", reason)
+	return eventsv1.Event{}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

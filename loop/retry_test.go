@@ -10,6 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
@@ -29,7 +30,7 @@ type attempt struct {
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	broken := func(context.Context, *run) loop.Outcome { return loop.Fail(errBroken) }
-	t.Run("002-40 002-41 a limit on attempts, told to each", func(t *testing.T) {
+	t.Run("002-04 002-40 002-41 a limit on attempts, told to each", func(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(broken)
 		w := newControllerTest(t, a, options{Retry: linear(3)})
@@ -46,7 +47,7 @@ func TestRetry(t *testing.T) {
 		}
 		for i := 1; i < len(at); i++ {
 			if gap := at[i].Sub(at[i-1]); gap < 250*time.Millisecond || gap > 2*time.Second {
-				t.Errorf("002-04 retry %d came after %s, want about 300 ms", i, gap)
+				t.Errorf("retry %d came after %s, want about 300 ms", i, gap)
 			}
 		}
 		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
@@ -103,7 +104,7 @@ func TestRetry(t *testing.T) {
 			least = time.Duration(float64(least) * 1.3)
 		}
 	})
-	t.Run("the error handler sees each failure and writes status alone", func(t *testing.T) {
+	t.Run("002-50 the error handler sees each failure and writes status alone", func(t *testing.T) {
 		t.Parallel()
 		h := handler{cleaner: cleaner{author: newAuthor(broken)}, onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
 			r.Obj.Status.Note = err.Error()
@@ -207,40 +208,39 @@ func TestReferences(t *testing.T) {
 	t.Parallel()
 	t.Run("003-06 missing is waiting, created is a call, renamed is none", func(t *testing.T) {
 		t.Parallel()
-		needs := trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: func(p *probe.Probe) []types.NamespacedName {
-			if p.Spec.Needs == "" {
-				return nil
-			}
+		needs := trigger.Reference[*probe.Probe]{To: &probe.Plain{}, Names: func(p *probe.Probe) []types.NamespacedName {
 			return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
 		}}
 		a := newAuthor(func(ctx context.Context, r *run) loop.Outcome {
-			if r.Obj.Spec.Needs == "" {
-				return loop.Done()
-			}
 			key := types.NamespacedName{Namespace: r.Obj.Namespace, Name: r.Obj.Spec.Needs}
-			if err := r.Client().Get(ctx, key, &probe.Probe{}); err != nil {
-				return loop.WaitFor("WaitingForDependency", loop.Dep{Kind: "Probe", Name: key.Name, Why: "does not exist"})
+			if err := r.Client().Get(ctx, key, &probe.Plain{}); err != nil {
+				return loop.WaitFor("WaitingForDependency", loop.Dep{Kind: "Plain", Name: key.Name, Why: "does not exist"})
 			}
 			return loop.Done()
 		})
-		w := newControllerTest(t, a, options{Sources: []trigger.Source[*probe.Probe]{needs}})
-		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "a" })
+		w := newControllerTest(t, a, options{Sources: []trigger.Source[*probe.Probe]{needs}, Retry: linear(1)})
+		w.create("b", func(p *probe.Probe) { p.Spec.Needs = "one" })
 		w.next(a)
 		p := w.await("b", "to wait", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
-		if m := condition(p, "Ready").Message; m != "waiting for Probe a: it does not exist" {
+		if m := condition(p, "Ready").Message; m != "waiting for Plain one: it does not exist" {
 			t.Errorf("message: %q", m)
 		}
-		w.create("a")
-		w.await("b", "to be Ready", ready)
-		w.patch("b", `{"spec":{"needs":"c"}}`)
-		w.await("b", "to wait for c", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
-		w.await("a", "to be Ready after its first pass", ready)
-		w.drain(a)
-		w.resize(3)
-		if c := w.next(a); c.Name != "a" {
-			t.Errorf("a call of %s, want a's own", c.Name)
+		if e := w.awaitEvent("b", "WaitingForDependency"); e.Type != corev1.EventTypeNormal || condition(p, "Stalled") != nil {
+			t.Errorf("waiting is an event of type %s, and the conditions are %v; want Normal, and no Stalled", e.Type, p.Status.Conditions)
 		}
-		w.quiet(a, time.Second)
+		created := time.Now()
+		createAs(t, w, plainNamed("one")) // which nobody writes: its creation is all that happens
+		c := w.next(a)
+		if took := c.At.Sub(created); took > 5*time.Second || c.Attempt != 0 || c.Last { // one second, and the rest for a busy machine
+			t.Errorf("the call came after %s, as attempt %d, last %t; want it at once, and as if nothing had failed", took, c.Attempt, c.Last)
+		}
+		w.await("b", "to be Ready", ready)
+		w.patch("b", `{"spec":{"needs":"two"}}`)
+		w.next(a)
+		w.await("b", "to wait again", func(p *probe.Probe) bool { return p.Status.State == "Pending" })
+		quiet := w.listen(a)
+		patchAs(t, w, plainNamed("one"), false, `{"spec":{"size":3}}`)
+		quiet(time.Second)
 	})
 }
 

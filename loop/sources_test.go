@@ -168,8 +168,9 @@ func TestOtherCluster(t *testing.T) {
 			t.Fatalf("the other cluster has not synced: %v", s.ready["source-theirs"](nil))
 		}
 		s.w.drain(s.a)
+		quiet := s.w.listen(s.a)
 		s.w.settings("settings", "", "red")
-		s.w.quiet(s.a, 500*time.Millisecond) // this cluster is not the one that the source watches
+		quiet(500 * time.Millisecond) // this cluster is not the one that the source watches
 		s.w.namespace = there
 		s.w.settings("settings", "", "red")
 		if c := s.w.next(s.a); c.Name != "a" {

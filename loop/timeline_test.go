@@ -165,6 +165,19 @@ func TestEventsDuringCalls(t *testing.T) {
 			}
 		})
 	})
+	t.Run("002-08 the call for a pending event decides anew when the next one is due", func(t *testing.T) {
+		const s = time.Second
+		next := inTurn(After(time.Hour), After(3*time.Hour), Done())
+		wind(t, Options[*probe.Probe]{MaxInterval: -1}, func(r *Run[*probe.Probe]) Outcome {
+			<-time.After(s)
+			return next(r)
+		}, nil, func(w *clockwork) {
+			w.until(s / 2)
+			w.patch()
+			w.until(24 * time.Hour)
+			wantCalls(t, w, "none an hour after the first", at(0, 0, false), at(s, 0, false), at(3*time.Hour+2*s, 0, false))
+		})
+	})
 	t.Run("of several times to wake an object the first counts", func(t *testing.T) {
 		wind(t, Options[*probe.Probe]{}, inTurn(Done()), nil, func(w *clockwork) {
 			key := client.ObjectKeyFromObject(w.probe)

@@ -62,7 +62,7 @@ func TestVanished(t *testing.T) {
 			t.Errorf("the cleanup (-want +got):\n%s", diff)
 		}
 		for _, reason := range []string{"Vanished", "Undone", "CleanedUp"} {
-			w.awaitEvent(reason)
+			w.awaitEvent("a", reason)
 		}
 		w.settled(a.author)
 		if n := a.count("cleanup"); n != 1 {
@@ -119,7 +119,7 @@ func TestVanished(t *testing.T) {
 				tried++
 			}
 		}
-		w.awaitEvent("CleanupFailed")
+		w.awaitEvent("a", "CleanupFailed")
 		w.create("a")
 		p := w.await("a", "to wait", func(p *probe.Probe) bool { return condition(p, "Ready") != nil })
 		want := "waiting: an earlier Probe of this name is gone but not cleaned up: the pump is away; a restart of the operator leaves behind what belongs to it"

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,18 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
+
+// keeper has something to clean up of the ConfigMap a.
+type keeper struct{ *counter[*corev1.ConfigMap] }
+
+func (keeper) Selects(_ context.Context, r *loop.Run[*corev1.ConfigMap]) bool {
+	return r.Obj.Name == "a"
+}
+
+func (k keeper) Cleanup(context.Context, *loop.Run[*corev1.ConfigMap]) loop.CleanupOutcome {
+	k.calls <- "cleanup"
+	return loop.CleanedUp()
+}
 
 // TestWellKnownKinds proves that kinds of Kubernetes can have a controller, too.
 func TestWellKnownKinds(t *testing.T) {
@@ -61,6 +74,7 @@ func TestWellKnownKinds(t *testing.T) {
 		// The controller of Deployments writes status.observedGeneration, and we never do.
 		testenv.Wait(t, w.admin, d, "its own controller", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == d.Generation })
 		settle(t, deployments) // an annotation is a new generation of a Deployment
+		settle(t, ingresses)
 		deployments.silent(t, time.Second)
 		ingresses.silent(t, time.Second)
 		var got []string
@@ -75,6 +89,34 @@ func TestWellKnownKinds(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"deployments patch", "ingresses patch status", "deployments patch"}, got); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("002-37 a lost finalizer and a deletion mark are news of a kind without generations, too", func(t *testing.T) {
+		t.Parallel()
+		w := newNamespaceTest(t)
+		c := newCounter[*corev1.ConfigMap](nil)
+		w.manage(loop.New(keeper{c}, loop.Options[*corev1.ConfigMap]{Finalizer: "example.org/keeper"}).SetupWithManager)
+		named := func() *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}}
+		}
+		kept := func(why string) {
+			t.Helper()
+			testenv.Wait(t, w.admin, named(), why, func(m *corev1.ConfigMap) bool { return len(m.Finalizers) == 1 })
+		}
+		createAs(t, w, named())
+		kept("its finalizer")
+		settle(t, c)
+		patchAs(t, w, named(), false, `{"metadata":{"labels":{"theirs":"yes"}}}`)
+		c.silent(t, time.Second) // the filter is on
+		patchAs(t, w, named(), false, `{"metadata":{"finalizers":null}}`)
+		kept("its finalizer again")
+		settle(t, c)
+		if err := w.admin.Delete(t.Context(), named()); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Gone(t, w.admin, named(), "to be cleaned up")
+		if got := <-c.calls; got != "cleanup" || len(c.calls) > 0 {
+			t.Errorf("the deletion called %s and %d more, want one cleanup", got, len(c.calls))
 		}
 	})
 	t.Run("kinds without generations", func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,18 +70,6 @@ func (c *Client) Try(ctx context.Context, m *unstructured.Unstructured) error {
 		return err
 	}
 	return c.requests.Post().AbsPath(path).Body(data).Param("dryRun", metav1.DryRunAll).Do(ctx).Error()
-}
-
-// Remove deletes an object if it exists, whichever it is.
-func (c *Client) Remove(ctx context.Context, r Ref) error {
-	path, err := c.path(r)
-	if err != nil {
-		return err
-	}
-	if err := c.requests.Delete().AbsPath(path).Do(ctx).Error(); !apierrors.IsNotFound(err) {
-		return err
-	}
-	return nil
 }
 
 func decode(data []byte, err error) func(into any) error {

@@ -47,6 +47,23 @@ func ownSource(ctx context.Context, goTool string) (source, error) {
 		"run it from a checkout, install a released version, or name a devcluster binary in " + EnvBinary)
 }
 
+// Source returns the version of trimtab that this program was built from, or the folder of the checkout, which has no version.
+// Both are empty if neither is known.
+func Source() (version, checkout string) {
+	_, file, _, _ := runtime.Caller(0)
+	s, found := sourceBeside(file)
+	if info, ok := debug.ReadBuildInfo(); ok && !found {
+		s, found = sourceOfBuild(info)
+	}
+	switch {
+	case !found:
+		return "", ""
+	case s.dir != "":
+		return "", filepath.Dir(s.dir)
+	}
+	return s.version, ""
+}
+
 // moduleVersion finds the version in a path in the module cache. The compiler records such paths, even
 // with -trimpath.
 var moduleVersion = regexp.MustCompile(`(?:^|/)` + regexp.QuoteMeta(rootModule) + `@(v[^/]+)/`)

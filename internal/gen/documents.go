@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/trimtab-dev/trimtab/internal/kindgen"
 )
 
 var (
@@ -27,7 +29,7 @@ var (
 // only considered.
 func documents(root string) (files, error) {
 	docs := files{}
-	err := walk(root, func(name string) error {
+	err := kindgen.Walk(root, func(name string) error {
 		if path.Ext(name) != ".md" || strings.HasPrefix(name, "design/") {
 			return nil
 		}

@@ -8,21 +8,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+
+	"github.com/trimtab-dev/trimtab/internal/kindgen"
 )
 
 // files maps slash-separated paths, relative to the root of the repository, to contents. Nil means that the
 // file must not exist.
-type files map[string][]byte
+type files = kindgen.Files
 
 func main() {
 	check := flag.Bool("check", false, "write nothing, fail if something is not current")
@@ -41,7 +40,7 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
-	want, err := kinds(ctx, root)
+	want, err := kindgen.Module(ctx, root, append(os.Environ(), "GOWORK=off"))
 	if err != nil {
 		return err
 	}
@@ -65,14 +64,20 @@ func run(ctx context.Context, check bool) error {
 	maps.Copy(want, docs)
 	maps.Copy(want, copied)
 	maps.Copy(want, lists)
-	stale, err := differing(root, want)
+	stale, err := kindgen.Stale(root, want)
 	if err != nil {
 		return err
 	}
 	if check {
-		return report(stale)
+		return kindgen.Report(stale, "make gen")
 	}
-	return write(root, want, stale)
+	if err := kindgen.Write(root, want, stale); err != nil {
+		return err
+	}
+	for _, path := range stale {
+		fmt.Println(path)
+	}
+	return nil
 }
 
 // findRoot returns the folder of the go.work file in the working directory or above it.
@@ -89,50 +94,4 @@ func findRoot() (string, error) {
 			return "", fmt.Errorf("no go.work at or above %s; run gen in the repository", dir)
 		}
 	}
-}
-
-// differing returns the sorted paths whose content differs from want.
-func differing(root string, want files) ([]string, error) {
-	var paths []string
-	for _, path := range slices.Sorted(maps.Keys(want)) {
-		have, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		if (want[path] == nil) != (err != nil) || !bytes.Equal(have, want[path]) {
-			paths = append(paths, path)
-		}
-	}
-	return paths, nil
-}
-
-func report(stale []string) error {
-	if len(stale) == 0 {
-		return nil
-	}
-	errs := make([]error, 0, len(stale))
-	for _, path := range stale {
-		errs = append(errs, fmt.Errorf("%s is not current", path))
-	}
-	return fmt.Errorf("%w\nrun make gen and commit what it changes", errors.Join(errs...))
-}
-
-func write(root string, want files, stale []string) error {
-	for _, path := range stale {
-		if err := writeOne(filepath.Join(root, filepath.FromSlash(path)), want[path]); err != nil {
-			return err
-		}
-		fmt.Println(path)
-	}
-	return nil
-}
-
-func writeOne(path string, content []byte) error {
-	if content == nil {
-		return os.Remove(path)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, content, 0o644)
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/trimtab-dev/trimtab/internal/kindgen"
 )
 
 // surfaceFile lists, one by line, what a public package exports: what a change of it breaks or adds
@@ -26,7 +28,7 @@ func surfaces(root string) (files, error) {
 	lists := map[string][]string{}
 	out := files{}
 	for _, module := range modules() {
-		err := walk(filepath.Join(root, module), func(name string) error {
+		err := kindgen.Walk(filepath.Join(root, module), func(name string) error {
 			name = path.Join(module, name)
 			dir, file := path.Split(name)
 			dir = strings.TrimSuffix(dir, "/")

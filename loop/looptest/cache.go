@@ -32,6 +32,10 @@ type view struct {
 	mu       sync.Mutex
 	pending  []change
 	handlers []*informer
+	// untold tell handlers of what is stored. While telling, somebody does that; told is signaled afterwards.
+	untold  []func()
+	telling bool
+	told    *sync.Cond
 }
 
 func newView(scheme *runtime.Scheme, mapper meta.RESTMapper, s *server, lags []*Lag) (*view, error) {
@@ -40,6 +44,7 @@ func newView(scheme *runtime.Scheme, mapper meta.RESTMapper, s *server, lags []*
 		scheme: scheme, mapper: mapper, tracker: tracker, lags: lags,
 		objects: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjectTracker(tracker).WithReturnManagedFields().Build(),
 	}
+	v.told = sync.NewCond(&v.mu)
 	for _, o := range s.all() {
 		if err := v.store(change{id: idOf(o), after: o}); err != nil {
 			return nil, err
@@ -48,44 +53,60 @@ func newView(scheme *runtime.Scheme, mapper meta.RESTMapper, s *server, lags []*
 	return v, nil
 }
 
-// tell notes a change, and shows it when its time has come.
-func (v *view) tell(c change) {
+// tell notes a change, and returns what shows it when its time has come. Changes are told in order.
+func (v *view) tell(c change) (show func()) {
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.pending = append(v.pending, c)
-	v.mu.Unlock()
-	v.catchUp()
+	return v.catchUp
 }
 
-// catchUp shows what is due, in order for each kind.
+// catchUp shows what is due, in order for each kind: first to readers, and then to handlers, which may read and so come here
+// again. Only one caller tells handlers at a time.
 func (v *view) catchUp() {
-	for {
-		c, ok := v.next()
-		if !ok {
-			return
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.storeDue()
+	if v.telling {
+		return // whoever tells goes on until nothing is left
+	}
+	v.telling = true
+	for len(v.untold) > 0 {
+		tell := v.untold[0]
+		v.untold = v.untold[1:]
+		v.mu.Unlock()
+		tell()
+		v.mu.Lock()
+	}
+	v.telling = false
+	v.told.Broadcast()
+}
+
+// settle is catchUp for the test, which waits until handlers were told.
+func (v *view) settle() {
+	v.catchUp()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for v.telling {
+		v.told.Wait()
+	}
+}
+
+// storeDue stores what is due, and has it told to the handlers that there are now. The caller holds the lock.
+func (v *view) storeDue() {
+	waits := map[schema.GroupVersionKind]bool{}
+	v.pending = slices.DeleteFunc(v.pending, func(c change) bool {
+		if waits[c.id.kind] = waits[c.id.kind] || v.late(c); waits[c.id.kind] {
+			return false
 		}
 		if err := v.store(c); err != nil {
 			panic(fmt.Errorf("looptest: the cache: %w", err)) // the server had it
 		}
-		v.mu.Lock()
-		handlers := v.handlers
-		v.mu.Unlock()
-		for _, h := range handlers {
-			h.handle(c)
+		for _, h := range v.handlers {
+			v.untold = append(v.untold, func() { h.handle(c) })
 		}
-	}
-}
-
-func (v *view) next() (change, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	waits := map[schema.GroupVersionKind]bool{}
-	for i, c := range v.pending {
-		if waits[c.id.kind] = waits[c.id.kind] || v.late(c); !waits[c.id.kind] {
-			v.pending = append(v.pending[:i:i], v.pending[i+1:]...)
-			return c, true
-		}
-	}
-	return change{}, false
+		return true
+	})
 }
 
 // late reports whether a lag keeps a change back.
@@ -104,12 +125,9 @@ func (v *view) late(c change) bool {
 }
 
 func (v *view) store(c change) error {
-	mapping, err := v.mapper.RESTMapping(c.id.kind.GroupKind(), c.id.kind.Version)
-	if err != nil {
-		return err
-	}
+	resource, _ := meta.UnsafeGuessKindToResource(c.id.kind) // as the fake client does
 	if c.after == nil {
-		return v.tracker.Delete(mapping.Resource, c.id.Namespace, c.id.Name)
+		return v.tracker.Delete(resource, c.id.Namespace, c.id.Name)
 	}
 	typed, err := v.scheme.New(c.id.kind)
 	if err != nil {
@@ -120,9 +138,9 @@ func (v *view) store(c change) error {
 		return err
 	}
 	if c.before == nil {
-		return v.tracker.Create(mapping.Resource, obj, c.id.Namespace)
+		return v.tracker.Create(resource, obj, c.id.Namespace)
 	}
-	return v.tracker.Update(mapping.Resource, obj, c.id.Namespace)
+	return v.tracker.Update(resource, obj, c.id.Namespace)
 }
 
 // Get implements client.Reader.
@@ -167,33 +185,32 @@ type informer struct {
 // AddEventHandlerWithOptions implements cache.Informer.
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	added := &informer{view: i.view, kind: i.kind, form: i.form, handler: h}
-	list, err := i.view.tracker.List(i.resource(), i.kind, "")
-	if err != nil {
+	if err := i.view.add(added); err != nil {
 		return nil, err
 	}
-	err = meta.EachListItem(list, func(o runtime.Object) error {
-		obj, err := added.convert(o)
-		if err == nil {
-			h.OnAdd(obj, true)
-		}
+	i.view.catchUp()
+	return synced{}, nil
+}
+
+// add has a handler told of what there is, and then of each change.
+func (v *view) add(i *informer) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	resource, _ := meta.UnsafeGuessKindToResource(i.kind)
+	list, err := v.tracker.List(resource, i.kind, "")
+	if err != nil {
+		return err
+	}
+	v.handlers = append(v.handlers, i)
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		obj, err := i.convert(o)
+		v.untold = append(v.untold, func() { i.handler.OnAdd(obj, true) })
 		return err
 	})
-	i.view.mu.Lock()
-	defer i.view.mu.Unlock()
-	i.view.handlers = append(slices.Clip(i.view.handlers), added)
-	return synced{}, err
 }
 
 // HasSynced implements cache.Informer.
 func (i *informer) HasSynced() bool { return true }
-
-func (i *informer) resource() schema.GroupVersionResource {
-	mapping, err := i.view.mapper.RESTMapping(i.kind.GroupKind(), i.kind.Version)
-	if err != nil {
-		return schema.GroupVersionResource{}
-	}
-	return mapping.Resource
-}
 
 func (i *informer) convert(o runtime.Object) (client.Object, error) {
 	u, err := unstructuredOf(o, i.kind)

@@ -1,6 +1,8 @@
 package looptest
 
 import (
+	"context"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,6 +36,9 @@ type Controller interface {
 type Cluster struct {
 	// AddToScheme registers the test's kinds, besides those of Kubernetes. Nil adds none.
 	AddToScheme func(*runtime.Scheme) error
+	// CRDs are those of the test's kinds, as YAML files, usually embedded. They say which kinds are cluster-scoped, and which
+	// status is a subresource. A kind without a CRD is namespaced, and its status is a subresource.
+	CRDs fs.FS
 	// Objects exist already, besides the namespace kube-system. They get a UID, and a generation if they have a spec, unless they have one.
 	Objects []client.Object
 	// Wrap are wrappers of the controller's connection, such as that of an [Injector].
@@ -61,70 +64,44 @@ func NewEnv(t testing.TB, c Controller, cluster Cluster) *Env {
 	t.Helper()
 	e := &Env{t: t, scheme: runtime.NewScheme(), cluster: cluster}
 	must(t, clientgoscheme.AddToScheme(e.scheme))
-	var custom []client.Object
 	if cluster.AddToScheme != nil {
 		must(t, cluster.AddToScheme(e.scheme))
-		custom = customKinds(e.scheme)
 	}
-	e.mapper = testrestmapper.TestOnlyStaticRESTMapper(e.scheme)
-	objects := fake.NewClientBuilder().WithScheme(e.scheme).WithRESTMapper(e.mapper).WithStatusSubresource(custom...).
-		WithGlobalResourceVersionCounter().WithReturnManagedFields()
-	e.server = &server{mapper: e.mapper, live: map[objectID]*unstructured.Unstructured{}}
-	given := make([]*unstructured.Unstructured, 0, len(cluster.Objects))
+	k, err := kindsOf(e.scheme, cluster.CRDs)
+	must(t, err)
+	e.mapper = k.mapper
 	// Its UID identifies a cluster.
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
-	for _, obj := range append([]client.Object{system}, cluster.Objects...) {
-		kind, err := apiutil.GVKForObject(obj, e.scheme)
-		must(t, err)
-		u, err := unstructuredOf(obj.DeepCopyObject(), kind)
-		must(t, err)
-		u.SetResourceVersion("")
-		e.server.complete(nil, u)
-		given = append(given, u)
-		objects = objects.WithObjects(u.DeepCopy())
-	}
-	e.server.objects = objects.Build()
-	for _, u := range given {
-		_, err := e.server.settle(t.Context(), idOf(u), nil)
-		must(t, err)
-	}
-	e.server.changes = nil
-	var err error
-	e.user, err = client.New(e.config(), client.Options{Scheme: e.scheme, Mapper: e.mapper})
+	e.server, err = newServer(t.Context(), e.scheme, k, append([]client.Object{system}, cluster.Objects...))
 	must(t, err)
+	direct, err := client.New(e.config(), client.Options{Scheme: e.scheme, Mapper: e.mapper})
+	must(t, err)
+	e.user = &user{direct, k}
 	e.start(c)
 	return e
+}
+
+// user is a client that says more about a missing namespace than client-go.
+type user struct {
+	client.Client
+	kinds kinds
+}
+
+// Create implements client.Client.
+func (u *user) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	kind, err := u.GroupVersionKindFor(obj)
+	if err == nil {
+		err = u.kinds.scoped(kind, obj)
+	}
+	if err != nil {
+		return err
+	}
+	return u.Client.Create(ctx, obj, opts...)
 }
 
 // config is that of a new connection to the server.
 func (e *Env) config() *rest.Config {
 	return &rest.Config{Host: "http://in-memory", Transport: e.server, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-}
-
-// customKinds returns an object of each kind that is not one of Kubernetes: their status is a subresource.
-func customKinds(scheme *runtime.Scheme) []client.Object {
-	var kinds []client.Object
-	for kind := range scheme.AllKnownTypes() {
-		if clientgoscheme.Scheme.Recognizes(kind) || clientgoscheme.Scheme.IsVersionRegistered(kind.GroupVersion()) || kind.Version == runtime.APIVersionInternal {
-			continue
-		}
-		if obj, err := scheme.New(kind); err == nil {
-			if o, is := obj.(client.Object); is {
-				kinds = append(kinds, o)
-			}
-		}
-	}
-	return kinds
-}
-
-func unstructuredOf(o runtime.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	data, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{Object: data}
-	u.SetGroupVersionKind(kind)
-	return u, nil
 }
 
 func must(t testing.TB, err error) {
@@ -208,8 +185,8 @@ func (e *Env) Due(obj client.Object) (after time.Duration, ok bool) {
 // Pass runs a pass over obj now, whether one is due or not, and returns what came of it. Only the name of obj counts.
 func (e *Env) Pass(obj client.Object) Result {
 	e.t.Helper()
-	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
-	return e.pass(req)
+	must(e.t, e.server.scoped(e.id(obj).kind, obj))
+	return e.pass(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
 }
 
 // Settle runs passes as long as one is due now, and returns them. It fails the test after a hundred.
@@ -217,7 +194,7 @@ func (e *Env) Settle() []Result {
 	e.t.Helper()
 	var results []Result
 	for range 100 {
-		e.process.view.catchUp()
+		e.process.view.settle()
 		req, in, ok := e.process.queue.soonest()
 		if !ok || in > 0 {
 			return results
@@ -231,7 +208,7 @@ func (e *Env) Settle() []Result {
 func (e *Env) pass(req reconcile.Request) Result {
 	e.t.Helper()
 	p := e.process
-	p.view.catchUp()
+	p.view.settle()
 	requests, events := len(p.log.All()), len(p.events.all())
 	p.mu.Lock()
 	p.began, p.end = trace.Start{}, trace.End{}

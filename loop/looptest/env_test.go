@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 					`patch probes n/a {"metadata":{"finalizers":["probes.probe.trimtab.dev/finalizer"]}}`,
 					`apply probes/status n/a`,
 				},
-				Events: []string{"Normal Succeeded"}, Conditions: []string{"Ready True Succeeded"},
+				Events: []string{"Normal Succeeded"}, Conditions: []string{"Ready True Succeeded", "no Stalled"},
 			},
 			Then: func(t *testing.T, env *looptest.Env) {
 				if again := env.Pass(tank()); len(again.Writes) > 0 {
@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 			Why: "the finalizer goes, and with it the object", Object: tank(finalized, deleting),
 			Want: looptest.Want{Outcome: "Removed", Writes: []string{"patch probes n/a"}, Gone: true},
 		},
-		"no object": {Why: "there is nothing to do", Object: tank(), Absent: true},
+		"no object": {Why: "there is nothing to do, now or later", Object: tank(), Absent: true, Want: looptest.Want{Next: looptest.Never}},
 		"a status that is refused": {
 			Why: "the pass is repeated", Object: tank(finalized), Faults: []looptest.Fault{{On: "apply probes/status", Nth: 1, Code: http.StatusInternalServerError}},
 			Want: looptest.Want{Outcome: "Fail", Next: time.Second, Writes: []string{"apply probes/status n/a"}},

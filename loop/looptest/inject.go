@@ -46,6 +46,7 @@ type Injector struct {
 	faults []Fault
 	met    []int
 	killed chan struct{}
+	once   sync.Once // closes killed
 	// last is the write at which the process was killed.
 	last string
 }
@@ -70,7 +71,9 @@ func (i *Injector) Wrap(next http.RoundTripper) http.RoundTripper {
 			if resp, err := next.RoundTrip(req); err == nil {
 				_ = resp.Body.Close() // nobody hears the answer
 			}
-			fault.strike(i)
+			if fault.Kill {
+				i.kill()
+			}
 		}
 		switch {
 		case fault.Kill:
@@ -100,7 +103,7 @@ func (i *Injector) find(r testenv.Request) (Fault, bool) {
 				i.last = strings.TrimSuffix(r.String(), " 0")
 			}
 			if f.Kill && !f.After {
-				close(i.killed)
+				i.kill()
 			}
 			return f, true
 		}
@@ -108,14 +111,8 @@ func (i *Injector) find(r testenv.Request) (Fault, bool) {
 	return Fault{}, false
 }
 
-// strike kills the process after a request was carried out.
-func (f Fault) strike(i *Injector) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if f.Kill {
-		close(i.killed)
-	}
-}
+// kill kills the process, unless another request that met the same fault has done so.
+func (i *Injector) kill() { i.once.Do(func() { close(i.killed) }) }
 
 func (f Fault) fits(r testenv.Request) bool {
 	verb, what, _ := strings.Cut(f.On, " ")

@@ -4,15 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
+	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/loop"
 )
 
@@ -27,7 +34,7 @@ func TestDiff(t *testing.T) {
 	exact := func() Want {
 		return Want{
 			Outcome: "Done", State: "Succeeded", Message: "all is well", Next: time.Minute,
-			Writes: []string{"patch probes n/a", "apply probes/status n/a {}"}, Events: []string{"Normal Succeeded"}, Conditions: []string{"Ready True"},
+			Writes: []string{"patch probes n/a", "apply probes/status n/a {}"}, Events: []string{"Normal Succeeded"}, Conditions: []string{"Ready True", "no Stalled"},
 		}
 	}
 	if diff := exact().Diff(got); diff != "" {
@@ -47,6 +54,8 @@ func TestDiff(t *testing.T) {
 		"another event":       {"it differs", func(w *Want) { w.Events[0] = "Warning Succeeded" }},
 		"another status":      {"it differs", func(w *Want) { w.Conditions[0] = "Ready False" }},
 		"another condition":   {"it is not there", func(w *Want) { w.Conditions = append(w.Conditions, "Stalled True") }},
+		"an absent condition": {"it is there", func(w *Want) { w.Conditions[0] = "no Ready" }},
+		"no next pass":        {"one is due", func(w *Want) { w.Next = Never }},
 		"another outcome":     {"it differs", func(w *Want) { w.Outcome = "Fail" }},
 		"another state":       {"it differs", func(w *Want) { w.State = "Failed" }},
 		"another message":     {"it differs", func(w *Want) { w.Message = "all is" }},
@@ -64,6 +73,9 @@ func TestDiff(t *testing.T) {
 	}
 	if (Want{Next: time.Minute}).Diff(Result{Next: time.Minute}) == "" {
 		t.Error("no pass is due, and that was not found")
+	}
+	if diff := (Want{Next: Never}).Diff(Result{}); diff != "" {
+		t.Errorf("no pass is due, as wanted, and that differs:\n%s", diff)
 	}
 }
 
@@ -212,4 +224,70 @@ func TestSweepFinds(t *testing.T) {
 			t.Errorf("%s: said %q, want one error with %q", name, f.errors, test.says)
 		}
 	}
+}
+
+// TestSweepFails: what still fails after a kill is an error of the sweep.
+func TestSweepFails(t *testing.T) {
+	t.Parallel()
+	f := &failing{TB: t}
+	life{killed: "a", failures: []string{"the object is left after its deletion"}}.compare(f, life{})
+	if !f.says(`killed at "a"`, "the object is left after its deletion") {
+		t.Errorf("said %q", f.errors)
+	}
+}
+
+// TestScope: what is given in the wrong scope, and files that are no CRDs, are refused with the way out.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(thing.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)))
+	wide, narrow := &thing.ClusterProvider{}, &thing.Provider{}
+	wide.Name, narrow.Name = "a", "a"
+	placed := &thing.ClusterProvider{}
+	placed.Name, placed.Namespace = "a", "n"
+	for name, test := range map[string]struct {
+		crds fs.FS
+		obj  client.Object
+		says string
+	}{
+		"no CRDs":                     {nil, wide, `the ClusterProvider "a" has no namespace; give it one, or, if its kind is cluster-scoped, set looptest.Cluster.CRDs to the CRDs that say so`},
+		"CRDs":                        {thing.CRDs, wide, ""},
+		"a namespaced kind":           {thing.CRDs, narrow, `the Provider "a" has no namespace`},
+		"a namespace where none goes": {thing.CRDs, placed, `the ClusterProvider "a" is cluster-scoped, and has the namespace "n"; leave that out`},
+		"other objects":               {fstest.MapFS{"a.yaml": {Data: []byte("kind: Secret")}}, wide, "read Cluster.CRDs: a.yaml: contains a Secret; only CustomResourceDefinitions are allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k, err := kindsOf(scheme, test.crds)
+			if err == nil {
+				_, err = newServer(t.Context(), scheme, k, []client.Object{test.obj})
+			}
+			if said := fmt.Sprint(err); (err == nil) != (test.says == "") || !strings.Contains(said, test.says) && err != nil {
+				t.Errorf("said %s, want %q", said, test.says)
+			}
+		})
+	}
+}
+
+// TestKillTogether: a process dies once, however many of its requests meet the fault at the same time.
+func TestKillTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		injector := Inject(Fault{After: true, Kill: true})
+		var arrived sync.WaitGroup
+		arrived.Add(2)
+		wrapped := injector.Wrap(transport{do: func(r *http.Request) (*http.Response, error) {
+			arrived.Done()
+			arrived.Wait()
+			return nil, ErrCut
+		}})
+		together(2, func(int) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://in-memory/api/v1/namespaces/n/configmaps", nil)
+			must(t, err)
+			if _, err := wrapped.RoundTrip(req); !errors.Is(err, ErrKilled) { //nolint:bodyclose // there is no answer
+				t.Errorf("got %v, want that the process was killed", err)
+			}
+		})
+		<-injector.Killed()
+	})
 }

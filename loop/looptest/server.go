@@ -15,14 +15,18 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -30,15 +34,52 @@ import (
 // server is an API server in memory: HTTP before controller-runtime's fake client. It adds what that lacks and passes
 // rely on: UIDs, generations, preconditions, and the garbage collection of what had owners.
 type server struct {
-	mapper  meta.RESTMapper
+	kinds
+
+	scheme  *runtime.Scheme
+	tracker clienttesting.ObjectTracker // of objects
 	objects client.Client
 
 	mu      sync.Mutex // one request at a time
 	live    map[objectID]*unstructured.Unstructured
 	uids    int
-	changes []change // not yet told
 	watches []*watching
-	changed func(change)
+	// changed notes a change for the cache of the process, in order, and returns what shows it there, to be called without
+	// the lock: whoever is told may read.
+	changed func(change) (show func())
+	show    func()
+}
+
+// newServer returns a server that has some objects.
+func newServer(ctx context.Context, scheme *runtime.Scheme, k kinds, objects []client.Object) (*server, error) {
+	s := &server{kinds: k, scheme: scheme, tracker: newTracker(scheme), live: map[objectID]*unstructured.Unstructured{}}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(k.mapper).WithStatusSubresource(k.custom...).
+		WithObjectTracker(s.tracker).WithGlobalResourceVersionCounter().WithReturnManagedFields()
+	var ids []objectID
+	for _, obj := range objects {
+		kind, err := apiutil.GVKForObject(obj, scheme)
+		if err != nil {
+			return nil, err
+		}
+		u, err := unstructuredOf(obj, kind)
+		if err != nil {
+			return nil, err
+		}
+		u.SetResourceVersion("")
+		if err := errors.Join(s.scoped(kind, u), validate(nil, u)); err != nil {
+			return nil, err
+		}
+		s.complete(nil, u)
+		ids = append(ids, idOf(u))
+		b = b.WithObjects(u)
+	}
+	s.objects = b.Build()
+	for _, id := range ids {
+		if _, err := s.settle(ctx, id, nil); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 type objectID struct {
@@ -67,7 +108,9 @@ type request struct {
 	// owner is the field manager.
 	owner    string
 	force    bool
+	dryRun   bool
 	selector labels.Selector
+	fields   fields.Selector
 }
 
 func (r request) empty() *unstructured.Unstructured {
@@ -104,8 +147,7 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (s *server) answer(req *http.Request) (any, error) {
-	query := req.URL.Query()
-	r := request{Request: testenv.ParseRequest(req), owner: query.Get("fieldManager"), force: query.Get("force") == "true"}
+	r := request{Request: testenv.ParseRequest(req)}
 	mime, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
 	r.mime = types.PatchType(mime)
 	var err error
@@ -114,8 +156,8 @@ func (s *server) answer(req *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	if r.selector, err = labels.Parse(query.Get("labelSelector")); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if r, err = r.with(req.URL.Query()); err != nil {
+		return nil, err
 	}
 	resource := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
 	if r.kind, err = s.mapper.KindFor(resource); err != nil {
@@ -129,7 +171,9 @@ func (s *server) answer(req *http.Request) (any, error) {
 	case "list":
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
-		return list, s.objects.List(req.Context(), list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: r.selector})
+		err := s.objects.List(req.Context(), list)
+		list.Items = slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return !r.selects(&o) })
+		return list, err
 	case "watch":
 		return s.watch(req.Context(), req, r)
 	case "create", "update", "patch", "apply", "delete":
@@ -147,16 +191,20 @@ func (s *server) get(ctx context.Context, r request) (*unstructured.Unstructured
 func (s *server) write(ctx context.Context, r request) (any, error) {
 	u := r.empty()
 	if r.Verb == "create" || r.Verb == "update" || r.Verb == "apply" {
-		if err := json.Unmarshal(r.body, &u.Object); err != nil {
+		if err := utiljson.Unmarshal(r.body, &u.Object); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	if r.Verb == "create" && u.GetName() == "" {
+	u.SetNamespace(r.Namespace)
+	if r.Verb == "create" && !s.whole[r.kind] {
+		delete(u.Object, "status")
+	}
+	if r.Verb == "create" && u.GetName() == "" && u.GetGenerateName() != "" {
 		s.uids++
 		u.SetName(fmt.Sprintf("%s%d", u.GetGenerateName(), s.uids))
 	}
-	u.SetNamespace(r.Namespace)
-	before := s.live[idOf(u)]
+	id := idOf(u)
+	before := s.live[id]
 	if err := r.precondition(before); err != nil {
 		return nil, err
 	}
@@ -166,7 +214,18 @@ func (s *server) write(ctx context.Context, r request) (any, error) {
 	if err := s.carryOut(ctx, r, u); err != nil {
 		return nil, err
 	}
-	after, err := s.settle(ctx, idOf(u), before)
+	after, err := s.stored(ctx, id)
+	if err == nil && after != nil {
+		err = validate(before, after)
+	}
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, s.put(id, before))
+	case r.dryRun || unchanged(before, after):
+		err = s.put(id, before)
+	default:
+		after, err = s.settle(ctx, id, before)
+	}
 	if after == nil {
 		return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, err
 	}
@@ -237,18 +296,20 @@ func (s *server) carryOut(ctx context.Context, r request, u *unstructured.Unstru
 
 // settle notes what became of an object by a write, and completes it.
 func (s *server) settle(ctx context.Context, id objectID, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	after := &unstructured.Unstructured{}
-	after.SetGroupVersionKind(id.kind)
-	if err := s.objects.Get(ctx, id.NamespacedName, after); err != nil {
-		if before == nil || !apierrors.IsNotFound(err) {
-			return nil, client.IgnoreNotFound(err)
+	after, err := s.stored(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if after == nil {
+		if before == nil {
+			return nil, nil
 		}
 		delete(s.live, id)
 		s.note(change{id: id, before: before, at: time.Now()})
 		return nil, s.collect(ctx, before.GetUID())
 	}
 	if s.complete(before, after) {
-		if err := s.objects.Update(ctx, after); err != nil {
+		if err := s.put(id, after); err != nil {
 			return nil, fmt.Errorf("complete %s %s: %w", id.kind.Kind, id, err)
 		}
 	}
@@ -261,6 +322,11 @@ func (s *server) settle(ctx context.Context, id objectID, before *unstructured.U
 
 // complete gives an object its UID, and its generation if it has a spec. It reports whether it changed anything.
 func (s *server) complete(before, after *unstructured.Unstructured) (changed bool) {
+	if before != nil && after.GetUID() == "" {
+		after.SetUID(before.GetUID())
+		after.SetCreationTimestamp(before.GetCreationTimestamp())
+		changed = true
+	}
 	if after.GetUID() == "" {
 		s.uids++
 		after.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
@@ -332,28 +398,20 @@ func (s *server) vanish(ctx context.Context, id objectID) error {
 	if last == nil {
 		return fmt.Errorf("there is no %s %s", id.kind.Kind, id.NamespacedName)
 	}
-	bare := last.DeepCopy()
-	bare.SetFinalizers(nil)
-	if err := s.objects.Update(ctx, bare); err != nil {
-		return err
-	}
-	if err := client.IgnoreNotFound(s.objects.Delete(ctx, bare)); err != nil {
+	if err := s.put(id, nil); err != nil {
 		return err
 	}
 	_, err := s.settle(ctx, id, last)
 	return err
 }
 
-// tell delivers what changed, without the lock: whoever is told may read.
+// tell shows what changed.
 func (s *server) tell() {
 	s.mu.Lock()
-	changes, to := s.changes, s.changed
-	s.changes = nil
+	show := s.show
 	s.mu.Unlock()
-	for _, c := range changes {
-		if to != nil {
-			to(c)
-		}
+	if show != nil {
+		show()
 	}
 }
 
@@ -387,8 +445,23 @@ func asForm(form runtime.Object, u *unstructured.Unstructured) (client.Object, e
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", form)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
 		return nil, err
 	}
-	return obj, nil
+	return obj, utiljson.Unmarshal(data, obj)
+}
+
+// unstructuredOf returns an object as an API server has it. Not all kinds can be converted by their fields.
+func unstructuredOf(o runtime.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+		return nil, err
+	}
+	u.SetGroupVersionKind(kind)
+	return u, nil
 }

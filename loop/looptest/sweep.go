@@ -99,6 +99,9 @@ func (l life) compare(t testing.TB, quiet life) {
 	if l.killed == "" {
 		t.Error("the process was not killed, because it made fewer writes than undisturbed; the sweep needs a controller that does the same each time")
 	}
+	for _, failure := range l.failures {
+		t.Errorf("killed at %q, %s", l.killed, failure)
+	}
 	for i, stage := range l.stages {
 		when := fmt.Sprintf("after version %d", i+1)
 		if i == len(l.stages)-1 {
@@ -119,10 +122,13 @@ func (s Sweep) play(t testing.TB, fault Fault) life {
 	cluster.Wrap = append(slices.Clip(wraps), injector.Wrap)
 	env := NewEnv(t, subject.Process(), cluster)
 	var l life
-	first := env.process.log
+	first, killed := env.process.log, injector.Killed()
 	settle := func() {
 		t.Helper()
-		last := env.wait(or(s.Patience, time.Minute), injector, func() { env.Restart(subject.Process(), wraps...) })
+		last := env.wait(or(s.Patience, time.Minute), killed, func() {
+			killed = nil
+			env.Restart(subject.Process(), wraps...)
+		})
 		if last.Err != nil {
 			l.failures = append(l.failures, fmt.Sprintf("the last pass over %s failed: %v", last.Name, last.Err))
 		}
@@ -192,11 +198,10 @@ func with(m map[string]string, k, v string) map[string]string {
 
 // wait runs passes until none is due within patience, and returns the last one. It starts another process when this one
 // was killed.
-func (e *Env) wait(patience time.Duration, injector *Injector, restart func()) (last Result) {
+func (e *Env) wait(patience time.Duration, killed <-chan struct{}, restart func()) (last Result) {
 	e.t.Helper()
-	killed := injector.Killed()
 	for range 1000 {
-		e.process.view.catchUp()
+		e.process.view.settle()
 		req, in, ok := e.process.queue.soonest()
 		if !ok || in > patience {
 			return last
@@ -205,7 +210,7 @@ func (e *Env) wait(patience time.Duration, injector *Injector, restart func()) (
 		last = e.pass(req)
 		select {
 		case <-killed:
-			killed = nil
+			killed, last = nil, Result{} // its failure says nothing
 			restart()
 		default:
 		}

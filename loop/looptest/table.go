@@ -42,15 +42,19 @@ type Case struct {
 type Want struct {
 	// Writes and Events are all those of the pass, in order. Nil means that there are none.
 	Writes, Events []string
-	// Conditions are some of those that the object has then. Nil compares nothing.
+	// Conditions are some of those that the object has then. "no Stalled" means that it has none of this type. Nil compares
+	// nothing.
 	Conditions []string
 	// Outcome, State and Message are compared unless they are empty.
 	Outcome, State, Message string
-	// Next is compared unless it is zero: after how long the next pass is due.
+	// Next is compared unless it is zero: after how long the next pass is due, or [Never].
 	Next time.Duration
 	// Gone means that the object does not exist afterwards. False means that it does, unless the case is Absent.
 	Gone bool
 }
+
+// Never says in [Want] that only an event leads to another pass.
+const Never time.Duration = -1
 
 // Run runs each case as a subtest, in parallel. Each has its own cluster and process, and time as package testing/synctest
 // has it: a case begins at midnight of 2000-01-01 UTC, and time passes only where it waits, as in <-time.After(time.Minute).
@@ -115,12 +119,19 @@ func (w Want) Diff(got Result) string {
 		}
 	}
 	if w.Next != 0 {
-		want["Next"], have["Next"] = w.Next.String(), "no pass is due"
+		want["Next"], have["Next"] = due(w.Next), due(Never)
 		if got.Again {
-			have["Next"] = got.Next.String()
+			have["Next"] = due(got.Next)
 		}
 	}
 	return cmp.Diff(want, have)
+}
+
+func due(next time.Duration) string {
+	if next == Never {
+		return "no pass is due"
+	}
+	return next.String()
 }
 
 func nonNil(lines []string) []string { return append([]string{}, lines...) }
@@ -136,14 +147,15 @@ func aligned(want, got []string) []string {
 	return lines
 }
 
-// selected returns of got what is wanted, and for each wanted line that none stands for, the line of the same first word.
+// selected returns of got what is wanted, and for each wanted line that none stands for, the line of the same type.
 func selected(want, got []string) []string {
 	lines := []string{}
 	for _, w := range want {
-		kind, _, _ := strings.Cut(w, " ")
+		absent, none := strings.CutPrefix(w, "no ")
+		kind, _, _ := strings.Cut(absent, " ")
 		i := slices.IndexFunc(got, func(g string) bool { return begins(g, kind) })
 		switch {
-		case i >= 0 && begins(got[i], w):
+		case none && i < 0, !none && i >= 0 && begins(got[i], w):
 			lines = append(lines, w)
 		case i >= 0:
 			lines = append(lines, got[i])

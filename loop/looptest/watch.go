@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -106,7 +105,7 @@ func (w *watching) of(c change) []event {
 }
 
 func (w *watching) wants(o *unstructured.Unstructured) bool {
-	return o != nil && (w.Namespace == "" || w.Namespace == o.GetNamespace()) && w.selector.Matches(labels.Set(o.GetLabels()))
+	return o != nil && w.selects(o)
 }
 
 func (w *watching) form(o *unstructured.Unstructured) any {
@@ -118,7 +117,9 @@ func (w *watching) form(o *unstructured.Unstructured) any {
 
 // note keeps a change for whoever is to be told. The caller holds the lock.
 func (s *server) note(c change) {
-	s.changes = append(s.changes, c)
+	if s.changed != nil {
+		s.show = s.changed(c)
+	}
 	for _, w := range s.watches {
 		if events := w.of(c); events != nil {
 			w.put(events)

@@ -60,7 +60,27 @@ func (f Fence) Up(ctx context.Context) (bool, error) {
 
 // Down takes the fence away. It is no error if there is none.
 func (f Fence) Down(ctx context.Context) error {
-	return errors.Join(f.Client.Remove(ctx, f.ref("ValidatingAdmissionPolicyBinding")), f.Client.Remove(ctx, f.ref("ValidatingAdmissionPolicy")))
+	return errors.Join(f.remove(ctx, "ValidatingAdmissionPolicyBinding"), f.remove(ctx, "ValidatingAdmissionPolicy"))
+}
+
+// remove deletes an object of the fence, and no other one that has come under its name.
+func (f Fence) remove(ctx context.Context, kind string) error {
+	live, err := f.Client.Get(ctx, f.ref(kind))
+	if err != nil || !slices.ContainsFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == f.Definition.GetUID() }) {
+		return ignoreNotFound(err)
+	}
+	_, err = f.Client.Delete(ctx, f.ref(kind), live.GetUID(), "")
+	if apierrors.IsConflict(err) {
+		return nil // another one has taken its place
+	}
+	return err
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func ignoreForbidden(err error) error {

@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -50,18 +53,22 @@ func plainly(err error) error {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trimtab",
-		Short: "Run Kubernetes operators and a control plane on this machine",
-		Long: "trimtab starts a Kubernetes control plane, shows operators on this machine, and finds mistakes in\n" +
-			"the code of operators. It needs nothing but Go. Use --help with a command to learn more about it.",
+		Short: "Make Kubernetes operators, run them with a control plane on this machine, and see why an object is not ready",
+		Long: "trimtab makes the module of a new operator, starts a Kubernetes control plane on this machine, finds mistakes\n" +
+			"in the code of operators, and explains why an object of any cluster is not ready. As kubectl-trimtab in the\n" +
+			"PATH, it is a plugin: kubectl trimtab why KIND/NAME. Use --help with a command to learn more about it.",
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") { // as a plugin of kubectl
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl trimtab"}
+	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newDemo(), newCluster(), newLint(), newVersion())
+	root.AddCommand(newNew(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newLint(), newVersion())
 	return root
 }

@@ -23,6 +23,7 @@ type up struct {
 	nodes  int
 	audit  string
 	detach bool
+	apply  []string
 }
 
 func newUp() *cobra.Command {
@@ -47,11 +48,16 @@ func newUp() *cobra.Command {
 	f.IntVar(&u.port, "port", 0, "port of the API server on 127.0.0.1 (default: the port stored in --data, or a free one)")
 	f.IntVar(&u.nodes, "nodes", 0, "number of simulated nodes; -1 for none, and nothing is simulated (default: 1)")
 	f.StringVar(&u.audit, "audit-log", "", "file that gets an audit event for each request (default: none)")
+	f.StringSliceVar(&u.apply, "apply", nil, "files and folders whose objects are applied when the cluster is ready, CRDs first")
 	f.BoolVar(&u.detach, "detach", false, "return when the cluster is ready, and leave it running")
 	return cmd
 }
 
 func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
+	objects, err := readObjects(u.apply)
+	if err != nil {
+		return err
+	}
 	lock, err := h.lock()
 	if err != nil {
 		return err
@@ -68,6 +74,15 @@ func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
 	cluster, err := u.start(ctx, h, lock, p)
 	if err != nil {
 		return errors.Join(err, h.clear())
+	}
+	if len(objects) > 0 {
+		err := p.Run("apply", func(s *steps.Step) error {
+			s.Detail("%d objects", len(objects))
+			return applyAll(ctx, cluster.Kubeconfig, objects)
+		})
+		if err != nil {
+			return errors.Join(err, cluster.Stop(), h.clear())
+		}
 	}
 	p.Line("\n  export KUBECONFIG=%s\n", cluster.Kubeconfig)
 	if u.detach {

@@ -1,0 +1,229 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	errElsewhere  = errors.New("they are in another cluster; ask there")
+	errUnreadable = errors.New("its inventory cannot be read")
+	errGone       = errors.New("a ConfigMap with a part of its inventory does not exist")
+)
+
+// Cluster reads the objects of a cluster, each once. Make one for each question.
+type Cluster struct {
+	reader client.Reader
+	mapper meta.RESTMapper
+	server discovery.ServerResourcesInterface
+	now    func() time.Time
+
+	mu     sync.Mutex
+	unseen map[string]string                    // why something could not be read
+	words  map[string][]schema.GroupVersionKind // kinds by name; nil before they are needed
+	listed map[string]map[types.UID][]metav1.PartialObjectMetadata
+	// reporting says of kinds whether they have a status.
+	reporting map[schema.GroupVersionKind]bool
+}
+
+// New returns a Cluster that reads through reader. server lists the kinds that there are.
+func New(reader client.Reader, mapper meta.RESTMapper, server discovery.ServerResourcesInterface) *Cluster {
+	return &Cluster{
+		reader: reader, mapper: mapper, server: server, now: time.Now,
+		unseen: map[string]string{}, listed: map[string]map[types.UID][]metav1.PartialObjectMetadata{}, reporting: map[schema.GroupVersionKind]bool{},
+	}
+}
+
+// Ref names an object.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String returns the kind and the name, as kubectl takes them.
+func (r Ref) String() string { return r.Kind + "/" + r.Name }
+
+func (r Ref) gvk() schema.GroupVersionKind { return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind) }
+
+func refOf(u *unstructured.Unstructured) Ref {
+	return Ref{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
+}
+
+// Unseen says what could not be read, and why.
+func (c *Cluster) Unseen() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(c.unseen)) {
+		all = append(all, what+": "+c.unseen[what])
+	}
+	return all
+}
+
+// miss notes that something could not be read.
+func (c *Cluster) miss(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := err.Error()
+	if apierrors.IsForbidden(err) {
+		why = "forbidden"
+	}
+	c.unseen[what] = why
+}
+
+// get returns an object, nil if there is none, or if it cannot be read, which is noted.
+func (c *Cluster) get(ctx context.Context, r Ref) (u *unstructured.Unstructured, exists bool) {
+	u = &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.gvk())
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, u)
+	switch {
+	case err == nil:
+		return u, true
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, false
+	}
+	c.miss(fmt.Sprintf("%s %s", r.Kind, named(r)), err)
+	return nil, true
+}
+
+// named returns the name of an object, behind its namespace.
+func named(r Ref) string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Objects returns all objects of a kind in a namespace, or in all if that is empty.
+func (c *Cluster) Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := c.reader.List(ctx, list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// owned returns the objects that have an object as an owner: those in its namespace, or in all if it has none.
+func (c *Cluster) owned(ctx context.Context, u *unstructured.Unstructured) []metav1.PartialObjectMetadata {
+	c.mu.Lock()
+	index, known := c.listed[u.GetNamespace()]
+	c.mu.Unlock()
+	if !known {
+		index = c.index(ctx, u.GetNamespace())
+		c.mu.Lock()
+		c.listed[u.GetNamespace()] = index
+		c.mu.Unlock()
+	}
+	return index[u.GetUID()]
+}
+
+// index lists the metadata of all that is in a namespace, or in the cluster, by owner.
+func (c *Cluster) index(ctx context.Context, namespace string) map[types.UID][]metav1.PartialObjectMetadata {
+	var mu sync.Mutex
+	all := map[types.UID][]metav1.PartialObjectMetadata{}
+	var wg sync.WaitGroup
+	tokens := make(chan struct{}, 10)
+	for _, kind := range c.kinds(namespace != "") {
+		wg.Go(func() {
+			tokens <- struct{}{}
+			defer func() { <-tokens }()
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			if err := c.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				if ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
+					c.miss("objects of kind "+kind.Kind, err)
+				}
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, item := range list.Items {
+				item.SetGroupVersionKind(kind)
+				for _, owner := range item.OwnerReferences {
+					all[owner.UID] = append(all[owner.UID], item)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, items := range all {
+		slices.SortFunc(items, func(a, b metav1.PartialObjectMetadata) int {
+			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		})
+	}
+	return all
+}
+
+// kinds returns the kinds whose objects can be listed, each in the version that the API server prefers.
+func (c *Cluster) kinds(namespaced bool) []schema.GroupVersionKind {
+	lists, err := c.server.ServerPreferredResources()
+	if err != nil {
+		failed := &discovery.ErrGroupDiscoveryFailed{}
+		if errors.As(err, &failed) {
+			for gv, why := range failed.Groups {
+				c.miss("kinds of "+gv.String(), why)
+			}
+		} else {
+			c.miss("the kinds of the API server", err)
+		}
+	}
+	var kinds []schema.GroupVersionKind
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if r.Kind == "Event" || strings.Contains(r.Name, "/") || namespaced && !r.Namespaced || !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			kinds = append(kinds, gv.WithKind(r.Kind))
+		}
+	}
+	return kinds
+}
+
+// warning returns what the newest warning about an object says, and nothing if there is none.
+func (c *Cluster) warning(ctx context.Context, u *unstructured.Unstructured) (reason, note string) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "EventList"})
+	selector := client.MatchingFields{"involvedObject.uid": string(u.GetUID()), "type": "Warning"}
+	if err := c.reader.List(ctx, list, client.InNamespace(u.GetNamespace()), selector); err != nil {
+		c.miss("events in namespace "+u.GetNamespace(), err)
+		return "", ""
+	}
+	var newest time.Time
+	for _, item := range list.Items {
+		at := item.GetCreationTimestamp().Time
+		for _, path := range [][]string{{"lastTimestamp"}, {"series", "lastObservedTime"}, {"eventTime"}} {
+			text, _, _ := unstructured.NestedString(item.Object, path...)
+			if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.After(at) {
+				at = t
+			}
+		}
+		if at.Before(newest) {
+			continue
+		}
+		newest = at
+		reason, _, _ = unstructured.NestedString(item.Object, "reason")
+		note, _, _ = unstructured.NestedString(item.Object, "message")
+	}
+	return reason, note
+}

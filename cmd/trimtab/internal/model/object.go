@@ -1,0 +1,248 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/health"
+)
+
+// Object is an object and how it is.
+type Object struct {
+	Ref
+	// Relation says what it is to the object above it: owned, dependent, or external. It is empty for the first one.
+	Relation string `json:"relation,omitempty"`
+	// Ready is True, False or Unknown. It is empty for what has nothing that could be ready, such as a ConfigMap.
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+	// State is the object's state in one word, Reason that of its condition, and Message one sentence.
+	State   string `json:"state,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Created is when it was created, and Since when its condition Ready has changed. Zero means that it is not known.
+	Created metav1.Time `json:"created,omitzero"`
+	Since   metav1.Time `json:"since,omitzero"`
+	Paused  string      `json:"paused,omitempty"`
+	// Deleting: it is being deleted.
+	Deleting bool     `json:"deleting,omitempty"`
+	Objects  []Object `json:"objects,omitempty"`
+
+	live *unstructured.Unstructured // nil if it does not exist, or cannot be read
+	// missing: it does not exist.
+	missing bool
+}
+
+// describe reads how an object is.
+func (c *Cluster) describe(ctx context.Context, u *unstructured.Unstructured) Object {
+	o := Object{
+		Ref: refOf(u), Created: u.GetCreationTimestamp(), Paused: u.GetAnnotations()[api.AnnotationPaused],
+		Deleting: !u.GetDeletionTimestamp().IsZero(), live: u,
+	}
+	status := statusOf(u)
+	o.State, o.Message = status.State, status.Message
+	ready := condition(status.Conditions, api.ConditionReady)
+	if ready == nil && u.GroupVersionKind().Group == "apps" && u.GetKind() == "Deployment" {
+		ready = condition(status.Conditions, "Available")
+	}
+	if ready != nil {
+		o.Ready, o.Reason, o.Since = ready.Status, ready.Reason, ready.LastTransitionTime
+		o.Message = cmp.Or(o.Message, ready.Message)
+	}
+	result := health.Of(u, health.Hints{}, nil)
+	switch {
+	case o.Ready != "" && result.Status == health.Current:
+	case result.Status == health.Current && !silent(u):
+		o.Ready = metav1.ConditionTrue
+	case result.Status == health.Current && c.reports(ctx, u):
+		o.Ready, o.State = metav1.ConditionUnknown, "New"
+	case result.Status == health.Current:
+	default:
+		o.State, o.Ready = cmp.Or(o.State, string(result.Status)), cmp.Or(o.Ready, metav1.ConditionFalse)
+		if o.Ready == metav1.ConditionTrue { // of an older generation, or of an object that is being deleted
+			o.Ready = metav1.ConditionFalse
+		}
+		o.Message = cmp.Or(o.Message, result.Why)
+	}
+	return o
+}
+
+// reports tells whether the kind of a custom resource has a status, which an operator writes.
+func (c *Cluster) reports(ctx context.Context, u *unstructured.Unstructured) bool {
+	gvk := u.GroupVersionKind()
+	c.mu.Lock()
+	has, known := c.reporting[gvk]
+	c.mu.Unlock()
+	if known || !ofOperator(Object{Ref: refOf(u)}) {
+		return has
+	}
+	if mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+		name := mapping.Resource.Resource + "." + gvk.Group
+		crd, _ := c.get(ctx, Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name})
+		has = crd != nil && hasStatus(crd, gvk.Version)
+	}
+	c.mu.Lock()
+	c.reporting[gvk] = has
+	c.mu.Unlock()
+	return has
+}
+
+func hasStatus(crd *unstructured.Unstructured, version string) bool {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, item := range versions {
+		v, is := item.(map[string]any)
+		if is && v["name"] == version {
+			_, has, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "status")
+			return has
+		}
+	}
+	return false
+}
+
+// silent reports whether an object has no status.
+func silent(u *unstructured.Unstructured) bool {
+	_, has := u.Object["status"]
+	return !has
+}
+
+// status is what the kinds of operators have in common.
+type status struct {
+	ObservedGeneration int64               `json:"observedGeneration"`
+	State              string              `json:"state"`
+	Message            string              `json:"message"`
+	Conditions         []metav1.Condition  `json:"conditions"`
+	External           *externalStatus     `json:"external"`
+	Component          api.ComponentStatus `json:"-"`
+}
+
+type externalStatus struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+// statusOf reads as much of a status as has the usual form.
+func statusOf(u *unstructured.Unstructured) status {
+	var s status
+	fields, _, _ := unstructured.NestedMap(u.Object, "status")
+	for key, into := range map[string]any{
+		"observedGeneration": &s.ObservedGeneration, "state": &s.State, "message": &s.Message, "external": &s.External,
+	} {
+		if data, err := json.Marshal(fields[key]); err == nil && fields[key] != nil {
+			_ = json.Unmarshal(data, into) // another form is another kind's
+		}
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		var c metav1.Condition
+		if m, is := item.(map[string]any); is && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &c) == nil {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s.Component); err != nil {
+		s.Component = api.ComponentStatus{}
+	}
+	return s
+}
+
+func condition(all []metav1.Condition, kind string) *metav1.Condition {
+	for i := range all {
+		if all[i].Type == kind {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// below returns the objects that an object is made of: its dependents and what it owns. Those whose kind says nothing are
+// described by their metadata.
+func (c *Cluster) below(ctx context.Context, u *unstructured.Unstructured) []Object {
+	var all []Object
+	seen := map[types.UID]bool{}
+	component := statusOf(u).Component
+	items, err := component.Items(func(name string) ([]byte, error) { return c.shard(ctx, u.GetNamespace(), name) })
+	if err != nil {
+		c.miss("the dependents of "+refOf(u).String(), err)
+	}
+	if component.Cluster != "" {
+		c.miss("the dependents of "+refOf(u).String(), errElsewhere)
+		items = nil
+	}
+	for _, item := range items {
+		r := Ref{strings.TrimPrefix(item.Group+"/"+item.Version, "/"), item.Kind, item.Namespace, item.Name}
+		all = append(all, c.object(ctx, r, "dependent"))
+		seen[types.UID(item.UID)] = true
+	}
+	for _, owned := range c.owned(ctx, u) {
+		if seen[owned.UID] {
+			continue
+		}
+		gvk := owned.GroupVersionKind()
+		all = append(all, c.object(ctx, Ref{gvk.GroupVersion().String(), gvk.Kind, owned.Namespace, owned.Name}, "owned"))
+	}
+	slices.SortStableFunc(all, func(a, b Object) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}
+
+// rank orders what is not ready before the rest.
+func rank(o Object) int {
+	switch {
+	case o.missing, o.Ready == metav1.ConditionFalse:
+		return 0
+	case o.Ready == metav1.ConditionUnknown:
+		return 1
+	}
+	return 2
+}
+
+// object reads an object and describes it. One that does not exist is not ready.
+func (c *Cluster) object(ctx context.Context, r Ref, relation string) Object {
+	u, exists := c.get(ctx, r)
+	if u == nil {
+		o := Object{Ref: r, Relation: relation, missing: !exists}
+		if !exists {
+			o.State, o.Ready, o.Message = "Missing", metav1.ConditionFalse, "does not exist"
+		}
+		return o
+	}
+	o := c.describe(ctx, u)
+	o.Relation = relation
+	return o
+}
+
+// shard returns a part of an inventory that is in a ConfigMap.
+func (c *Cluster) shard(ctx context.Context, namespace, name string) ([]byte, error) {
+	u, exists := c.get(ctx, Ref{"v1", "ConfigMap", namespace, name})
+	if u == nil {
+		if exists {
+			return nil, errUnreadable
+		}
+		return nil, errGone
+	}
+	m := struct {
+		BinaryData map[string][]byte `json:"binaryData"`
+	}{}
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, err
+	}
+	return m.BinaryData[api.InventoryKey], nil
+}
+
+// since returns how long ago a time was.
+func (c *Cluster) since(t metav1.Time) time.Duration {
+	return c.now().Sub(t.Time).Truncate(time.Second)
+}
+
+// Missing reports whether the object does not exist.
+func (o Object) Missing() bool { return o.missing }
