@@ -105,9 +105,16 @@ func TestAtRest(t *testing.T) {
 		}
 		wg.Wait()
 		// What the objects' own last events cause is over when all are Ready and nothing has happened for a second.
-		for last := -1; last != len(w.requests.All()) || !w.all(crowd, ready); {
-			last = len(w.requests.All())
+		last, silent := -1, 0
+		for unready := w.unready(); silent == 0 || len(unready) > 0; unready = w.unready() {
 			<-time.After(time.Second) // a silence can only be listened to
+			now := len(w.requests.All())
+			if silent++; now != last {
+				last, silent = now, 0
+			}
+			if silent > 60 || t.Failed() {
+				t.Fatalf("%d objects are not Ready, and nothing has happened for %d s: %v", len(unready), silent, unready)
+			}
 		}
 		began, before := p.passes.Load(), len(w.requests.All())
 		<-time.After(listened)
@@ -135,17 +142,17 @@ func (c *counting) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// all reports whether there are n Probes and each is as ok says.
-func (w *controllerTest) all(n int, ok func(*probe.Probe) bool) bool {
+// unready returns the Probes that are not Ready.
+func (w *controllerTest) unready() (all []string) {
 	w.t.Helper()
 	var list probe.ProbeList
 	if err := w.admin.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
 		w.t.Fatal(err)
 	}
 	for i := range list.Items {
-		if !ok(&list.Items[i]) {
-			return false
+		if p := &list.Items[i]; !ready(p) {
+			all = append(all, fmt.Sprintf("%s: %s %s", p.Name, p.Status.State, p.Status.Message))
 		}
 	}
-	return len(list.Items) == n
+	return all
 }
