@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -418,6 +419,18 @@ func TestTracker(t *testing.T) {
 		if err := soon(t, outcomes); err != nil {
 			t.Errorf("the object is there: %v", err)
 		}
+		if err := w.admin.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if err := soon(t, outcomes); !apierrors.IsNotFound(err) {
+			t.Errorf("the object is gone: %v", err)
+		}
+		if err := w.admin.Delete(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+		if err := soon(t, outcomes); !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			t.Errorf("the CRD is gone: %v", err)
+		}
 	})
 }
 
@@ -456,6 +469,91 @@ func TestTrackerOfSecrets(t *testing.T) {
 	gets := w.requests.Select(func(r testenv.Request) bool { return r.Resource == "secrets" && r.Verb == "get" })
 	if len(gets) < 3 {
 		t.Errorf("%d reads of the Secret past the cache, want one in each pass", len(gets))
+	}
+}
+
+// TestTrackerOfSecretsMeanwhile: a Secret that appears, changes or is deleted while the answer of the API server is on its way
+// wakes whoever asked for it.
+func TestTrackerOfSecretsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		exists bool
+		change func(client.Client, context.Context, *corev1.Secret) error
+		want   [2]string
+	}{
+		"it appears": {false, func(c client.Client, ctx context.Context, s *corev1.Secret) error { return c.Create(ctx, s) }, [2]string{"", "new"}},
+		"it changes": {true, func(c client.Client, ctx context.Context, s *corev1.Secret) error { return c.Update(ctx, s) }, [2]string{"old", "new"}},
+		"it goes":    {true, func(c client.Client, ctx context.Context, s *corev1.Secret) error { return c.Delete(ctx, s) }, [2]string{"old", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tracker, read, asks := &trigger.Tracker[*probe.Probe]{}, make(chan string, 100), atomic.Bool{}
+			get := func(ctx context.Context, r *run, name string) (string, error) {
+				var s corev1.Secret
+				err := tracker.Get(ctx, r.Obj, types.NamespacedName{Namespace: r.Obj.Namespace, Name: name}, &s)
+				return string(s.Data["key"]), client.IgnoreNotFound(err)
+			}
+			a := newAuthor(func(ctx context.Context, r *run) loop.Outcome {
+				if _, err := get(ctx, r, "other"); err != nil || !asks.Load() {
+					return loop.Done()
+				}
+				value, err := get(ctx, r, "key")
+				if err != nil {
+					return loop.Fail(err)
+				}
+				read <- value
+				return loop.Done()
+			})
+			var answered atomic.Pointer[func()] // called once, between the answer of the API server and its receipt
+			w, open, _ := switching(t, a, tracker, func(c *rest.Config) *rest.Config {
+				c = rest.CopyConfig(c)
+				c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+					return roundTrip(func(req *http.Request) (*http.Response, error) {
+						resp, err := next.RoundTrip(req)
+						if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/secrets/key") {
+							if f := answered.Swap(nil); f != nil {
+								(*f)()
+							}
+						}
+						return resp, err
+					})
+				})
+				return c
+			})
+			open.await(t, "secrets", 1)
+			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "key"}, Data: map[string][]byte{"key": []byte("old")}}
+			if tt.exists {
+				if err := w.admin.Create(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := &metav1.PartialObjectMetadata{}
+			m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			shown := func(version string) { // waits until the watch has shown a version
+				other := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}}
+				poll.Until(func() bool {
+					err := tracker.Get(t.Context(), other, client.ObjectKeyFromObject(s), m)
+					return err == nil && m.ResourceVersion == version || version == "" && apierrors.IsNotFound(err)
+				})
+			}
+			shown(s.ResourceVersion)
+			change := func() {
+				s.Data["key"] = []byte("new")
+				if err := tt.change(w.admin, t.Context(), s); err != nil {
+					t.Error(err)
+				}
+				if name == "it goes" {
+					s.ResourceVersion = ""
+				}
+				shown(s.ResourceVersion)
+			}
+			answered.Store(&change)
+			asks.Store(true)
+			w.resize(2)
+			if got := [2]string{soon(t, read), soon(t, read)}; got != tt.want {
+				t.Errorf("read %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

@@ -128,7 +128,7 @@ func (t *Tracker[T]) Get(ctx context.Context, of T, key types.NamespacedName, in
 		return err
 	}
 	if isSecret(into) {
-		return t.live(ctx, by, what, k, reader, into)
+		return t.live(ctx, by, what, into)
 	}
 	t.mu.Lock() // no event comes between the read and the note of its version
 	defer t.mu.Unlock()
@@ -212,19 +212,21 @@ func (t *Tracker[T]) took(by types.NamespacedName, what reading, version string,
 	}
 }
 
-// live reads a Secret with a request. What the watch showed before counts for what was read as well.
-func (t *Tracker[T]) live(ctx context.Context, by types.NamespacedName, what reading, k *tracked, seen client.Reader, into client.Object) error {
+// unread is the version of an object that is being read with a request: whatever the watch shows meanwhile may come after the
+// answer.
+const unread = "0"
+
+// live reads a Secret with a request.
+func (t *Tracker[T]) live(ctx context.Context, by types.NamespacedName, what reading, into client.Object) error {
+	t.mu.Lock()
+	if l := t.leases[by][what]; l != nil && !l.took && l.version == "" {
+		l.version = unread
+	}
+	t.mu.Unlock()
 	err := t.target.Manager.GetAPIReader().Get(ctx, what.key, into)
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.took(by, what, into.GetResourceVersion(), err)
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(k.held.ID().GroupVersionKind)
-	missed := seen.Get(ctx, what.key, m) == nil && err == nil && older(into.GetResourceVersion(), m.GetResourceVersion())
-	q := t.queue
-	t.mu.Unlock()
-	if missed && t.target.Event(by) {
-		add(q, by, false)
-	}
 	return err
 }
 
