@@ -78,8 +78,8 @@ func newPause() *cobra.Command {
 				value = time.Now().Add(period).UTC().Format(time.RFC3339)
 				until = "until " + value
 			}
-			if err := t.pausable(cmd.Context(), r); err != nil {
-				return err
+			if !t.cluster().Declares(cmd.Context(), r, "status", "external") {
+				return fmt.Errorf("objects of kind %s have no external resource that could be paused; for a component, set its annotation <operator>/mode: suspended", r.Kind)
 			}
 			if err := t.annotate(cmd.Context(), r, api.AnnotationPaused, value); err != nil {
 				return err
@@ -117,25 +117,6 @@ func newResume() *cobra.Command {
 	return cmd
 }
 
-// asked returns the object that arguments name, and its cluster.
-func (k *kube) asked(args []string) (target, model.Ref, error) {
-	t, err := k.target()
-	if err != nil {
-		return target{}, model.Ref{}, err
-	}
-	r, err := t.object(args)
-	return t, r, err
-}
-
-func objectOf(r model.Ref) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(r.APIVersion)
-	u.SetKind(r.Kind)
-	u.SetNamespace(r.Namespace)
-	u.SetName(r.Name)
-	return u
-}
-
 // annotate sets an annotation of an object, or removes it if the value is empty.
 func (t target) annotate(ctx context.Context, r model.Ref, key, value string) error {
 	set := any(value)
@@ -146,42 +127,11 @@ func (t target) annotate(ctx context.Context, r model.Ref, key, value string) er
 	if err != nil {
 		return err
 	}
-	err = t.client.Patch(ctx, objectOf(r), client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-trimtab"))
+	err = t.client.Patch(ctx, r.Empty(), client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-trimtab"))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s does not exist in namespace %q", r, r.Namespace)
 	}
 	return err
-}
-
-// pausable refuses objects that nobody would pause.
-func (t target) pausable(ctx context.Context, r model.Ref) error {
-	crd, err := t.definition(ctx, r)
-	if err != nil {
-		return err
-	}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, item := range versions {
-		v, _ := item.(map[string]any)
-		if _, has, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "status", "properties", "external"); has {
-			return nil
-		}
-	}
-	return fmt.Errorf("objects of kind %s have no external resource that could be paused; for a component, set its annotation <operator>/mode: suspended", r.Kind)
-}
-
-// definition returns the CustomResourceDefinition of an object.
-func (t target) definition(ctx context.Context, r model.Ref) (*unstructured.Unstructured, error) {
-	crd := objectOf(model.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"})
-	kind := objectOf(r).GroupVersionKind()
-	mapping, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	err = t.client.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, crd)
-	if apierrors.IsNotFound(err) {
-		return crd, nil // a kind of Kubernetes
-	}
-	return crd, err
 }
 
 // await waits until an operator has acted on a token, and returns the object.
@@ -189,7 +139,7 @@ func (t target) await(ctx context.Context, r model.Ref, token string, most time.
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
-		u := objectOf(r)
+		u := r.Empty()
 		if err := t.client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil && ctx.Err() == nil {
 			return nil, err
 		}

@@ -120,6 +120,16 @@ func (t target) object(args []string) (model.Ref, error) {
 	return model.Ref{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: namespace, Name: name}, nil
 }
 
+// asked returns the object that arguments name, and its cluster.
+func (k *kube) asked(args []string) (target, model.Ref, error) {
+	t, err := k.target()
+	if err != nil {
+		return target{}, model.Ref{}, err
+	}
+	r, err := t.object(args)
+	return t, r, err
+}
+
 func printJSON(out io.Writer, value any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

@@ -19,11 +19,7 @@ func newTree() *cobra.Command {
 		Example: "  kubectl trimtab tree widget/a",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := k.target()
-			if err != nil {
-				return err
-			}
-			r, err := t.object(args)
+			t, r, err := k.asked(args)
 			if err != nil {
 				return err
 			}

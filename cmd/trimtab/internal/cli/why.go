@@ -21,11 +21,7 @@ func newWhy() *cobra.Command {
 		Example: "  kubectl trimtab why widget/a\n  kubectl trimtab why deployment web -n shop -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := k.target()
-			if err != nil {
-				return err
-			}
-			r, err := t.object(args)
+			t, r, err := k.asked(args)
 			if err != nil {
 				return err
 			}

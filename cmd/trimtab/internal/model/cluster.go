@@ -27,7 +27,7 @@ var (
 	errGone       = errors.New("a ConfigMap with a part of its inventory does not exist")
 )
 
-// Cluster reads the objects of a cluster, each once. Make one for each question.
+// Cluster reads a cluster. What it has listed, it does not list again, so make one for each question.
 type Cluster struct {
 	reader client.Reader
 	mapper meta.RESTMapper
@@ -35,18 +35,25 @@ type Cluster struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
-	unseen map[string]string                    // why something could not be read
-	words  map[string][]schema.GroupVersionKind // kinds by name; nil before they are needed
-	listed map[string]map[types.UID][]metav1.PartialObjectMetadata
-	// reporting says of kinds whether they have a status.
-	reporting map[schema.GroupVersionKind]bool
+	unseen map[string]string // why something could not be read
+
+	served    []served // nil before they are needed
+	listed    map[string]map[types.UID][]metav1.PartialObjectMetadata
+	schemas   map[string]map[string]any // the fields of custom resources, by definition and version
+	operators *operators                // nil before they are needed
+}
+
+// served is a kind whose objects can be listed.
+type served struct {
+	schema.GroupVersionKind
+	namespaced bool
 }
 
 // New returns a Cluster that reads through reader. server lists the kinds that there are.
 func New(reader client.Reader, mapper meta.RESTMapper, server discovery.ServerResourcesInterface) *Cluster {
 	return &Cluster{
 		reader: reader, mapper: mapper, server: server, now: time.Now,
-		unseen: map[string]string{}, listed: map[string]map[types.UID][]metav1.PartialObjectMetadata{}, reporting: map[schema.GroupVersionKind]bool{},
+		unseen: map[string]string{}, listed: map[string]map[types.UID][]metav1.PartialObjectMetadata{}, schemas: map[string]map[string]any{},
 	}
 }
 
@@ -62,6 +69,15 @@ type Ref struct {
 func (r Ref) String() string { return r.Kind + "/" + r.Name }
 
 func (r Ref) gvk() schema.GroupVersionKind { return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind) }
+
+// Empty returns an object with nothing but what r says.
+func (r Ref) Empty() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.gvk())
+	u.SetNamespace(r.Namespace)
+	u.SetName(r.Name)
+	return u
+}
 
 func refOf(u *unstructured.Unstructured) Ref {
 	return Ref{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
@@ -91,9 +107,8 @@ func (c *Cluster) miss(what string, err error) {
 
 // get returns an object, nil if there is none, or if it cannot be read, which is noted.
 func (c *Cluster) get(ctx context.Context, r Ref) (u *unstructured.Unstructured, exists bool) {
-	u = &unstructured.Unstructured{}
-	u.SetGroupVersionKind(r.gvk())
-	err := c.reader.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, u)
+	u = r.Empty()
+	err := c.reader.Get(ctx, client.ObjectKeyFromObject(u), u)
 	switch {
 	case err == nil:
 		return u, true
@@ -122,14 +137,10 @@ func (c *Cluster) Objects(ctx context.Context, kind schema.GroupVersionKind, nam
 
 // owned returns the objects that have an object as an owner: those in its namespace, or in all if it has none.
 func (c *Cluster) owned(ctx context.Context, u *unstructured.Unstructured) []metav1.PartialObjectMetadata {
-	c.mu.Lock()
 	index, known := c.listed[u.GetNamespace()]
-	c.mu.Unlock()
 	if !known {
 		index = c.index(ctx, u.GetNamespace())
-		c.mu.Lock()
 		c.listed[u.GetNamespace()] = index
-		c.mu.Unlock()
 	}
 	return index[u.GetUID()]
 }
@@ -140,7 +151,10 @@ func (c *Cluster) index(ctx context.Context, namespace string) map[types.UID][]m
 	all := map[types.UID][]metav1.PartialObjectMetadata{}
 	var wg sync.WaitGroup
 	tokens := make(chan struct{}, 10)
-	for _, kind := range c.kinds(namespace != "") {
+	for _, kind := range c.kinds() {
+		if namespace != "" && !kind.namespaced {
+			continue
+		}
 		wg.Go(func() {
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
@@ -155,7 +169,7 @@ func (c *Cluster) index(ctx context.Context, namespace string) map[types.UID][]m
 			mu.Lock()
 			defer mu.Unlock()
 			for _, item := range list.Items {
-				item.SetGroupVersionKind(kind)
+				item.SetGroupVersionKind(kind.GroupVersionKind)
 				for _, owner := range item.OwnerReferences {
 					all[owner.UID] = append(all[owner.UID], item)
 				}
@@ -172,32 +186,41 @@ func (c *Cluster) index(ctx context.Context, namespace string) map[types.UID][]m
 }
 
 // kinds returns the kinds whose objects can be listed, each in the version that the API server prefers.
-func (c *Cluster) kinds(namespaced bool) []schema.GroupVersionKind {
-	lists, err := c.server.ServerPreferredResources()
-	if err != nil {
-		failed := &discovery.ErrGroupDiscoveryFailed{}
-		if errors.As(err, &failed) {
-			for gv, why := range failed.Groups {
-				c.miss("kinds of "+gv.String(), why)
-			}
-		} else {
-			c.miss("the kinds of the API server", err)
-		}
+func (c *Cluster) kinds() []served {
+	if c.served != nil {
+		return c.served
 	}
-	var kinds []schema.GroupVersionKind
+	lists, err := c.server.ServerPreferredResources()
+	if failed, is := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); is {
+		for gv, why := range failed.Groups {
+			c.miss("kinds of "+gv.String(), why)
+		}
+	} else if err != nil {
+		c.miss("the kinds of the API server", err)
+	}
+	c.served = []served{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
 		}
 		for _, r := range list.APIResources {
-			if r.Kind == "Event" || strings.Contains(r.Name, "/") || namespaced && !r.Namespaced || !slices.Contains(r.Verbs, "list") {
-				continue
+			if r.Kind != "Event" && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				c.served = append(c.served, served{gv.WithKind(r.Kind), r.Namespaced})
 			}
-			kinds = append(kinds, gv.WithKind(r.Kind))
 		}
 	}
-	return kinds
+	return c.served
+}
+
+// kindOf returns the kind that a word means, whatever its case. If there are several, it is the one of a group.
+func (c *Cluster) kindOf(word, group string) (found served, ok bool) {
+	for _, kind := range c.kinds() {
+		if strings.EqualFold(kind.Kind, word) && (!ok || kind.Group == group) {
+			found, ok = kind, true
+		}
+	}
+	return found, ok
 }
 
 // warning returns what the newest warning about an object says, and nothing if there is none.

@@ -62,7 +62,7 @@ func (c *Cluster) describe(ctx context.Context, u *unstructured.Unstructured) Ob
 	case o.Ready != "" && result.Status == health.Current:
 	case result.Status == health.Current && !silent(u):
 		o.Ready = metav1.ConditionTrue
-	case result.Status == health.Current && c.reports(ctx, u):
+	case result.Status == health.Current && ofOperator(u.GroupVersionKind().Group) && c.Declares(ctx, o.Ref, "status"):
 		o.Ready, o.State = metav1.ConditionUnknown, "New"
 	case result.Status == health.Current:
 	default:
@@ -75,36 +75,40 @@ func (c *Cluster) describe(ctx context.Context, u *unstructured.Unstructured) Ob
 	return o
 }
 
-// reports tells whether the kind of a custom resource has a status, which an operator writes.
-func (c *Cluster) reports(ctx context.Context, u *unstructured.Unstructured) bool {
-	gvk := u.GroupVersionKind()
-	c.mu.Lock()
-	has, known := c.reporting[gvk]
-	c.mu.Unlock()
-	if known || !ofOperator(Object{Ref: refOf(u)}) {
-		return has
+// Declares reports whether the definition of a custom resource has a field, such as status.
+func (c *Cluster) Declares(ctx context.Context, of Ref, path ...string) bool {
+	mapping, err := c.mapper.RESTMapping(of.gvk().GroupKind(), of.gvk().Version)
+	if err != nil {
+		return false
 	}
-	if mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-		name := mapping.Resource.Resource + "." + gvk.Group
-		crd, _ := c.get(ctx, Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name})
-		has = crd != nil && hasStatus(crd, gvk.Version)
+	definition, version := mapping.Resource.GroupResource().String(), of.gvk().Version
+	properties, known := c.schemas[definition+"/"+version]
+	if !known {
+		if crd, _ := c.get(ctx, Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: definition}); crd != nil {
+			properties = propertiesOf(crd, version)
+		}
+		c.schemas[definition+"/"+version] = properties
 	}
-	c.mu.Lock()
-	c.reporting[gvk] = has
-	c.mu.Unlock()
-	return has
+	for _, name := range path {
+		field, has := properties[name].(map[string]any)
+		if !has {
+			return false
+		}
+		properties, _ = field["properties"].(map[string]any)
+	}
+	return true
 }
 
-func hasStatus(crd *unstructured.Unstructured, version string) bool {
+// propertiesOf returns the schema of the fields of a custom resource.
+func propertiesOf(crd *unstructured.Unstructured, version string) map[string]any {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, item := range versions {
-		v, is := item.(map[string]any)
-		if is && v["name"] == version {
-			_, has, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "status")
-			return has
+		if v, is := item.(map[string]any); is && v["name"] == version {
+			properties, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties")
+			return properties
 		}
 	}
-	return false
+	return nil
 }
 
 // silent reports whether an object has no status.

@@ -15,31 +15,21 @@ import (
 // name of the lease that allows to write the status of the kind, as trimtab's manifests have it. Without such a lease, nothing
 // is concluded.
 func (a *asking) away(ctx context.Context, o Object) *Cause {
-	if o.live == nil || !ofOperator(o) {
+	if o.live == nil || !ofOperator(o.gvk().Group) {
 		return nil
 	}
 	mapping, err := a.mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
 	if err != nil {
 		return nil
 	}
-	leases, err := a.Objects(ctx, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "")
-	if err != nil {
-		a.miss("leases of operators", err)
-		return nil
-	}
+	all := a.running(ctx)
 	roles := map[string]bool{}
-	for _, kind := range []string{"ClusterRole", "Role"} {
-		list, err := a.Objects(ctx, schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}, "")
-		if err != nil {
-			a.miss("objects of kind "+kind, err)
-		}
-		for _, role := range list {
-			if allows(&role, o.gvk().Group, mapping.Resource.Resource+"/status") {
-				roles[role.GetName()] = true
-			}
+	for _, role := range all.roles {
+		if allows(&role, o.gvk().Group, mapping.Resource.Resource+"/status") {
+			roles[role.GetName()] = true
 		}
 	}
-	for _, lease := range leases {
+	for _, lease := range all.leases {
 		if !roles[lease.GetName()] {
 			continue
 		}
@@ -63,6 +53,29 @@ func (a *asking) away(ctx context.Context, o Object) *Cause {
 		return cause
 	}
 	return nil
+}
+
+// operators is by what operators are recognized.
+type operators struct{ leases, roles []unstructured.Unstructured }
+
+func (c *Cluster) running(ctx context.Context) operators {
+	if c.operators != nil {
+		return *c.operators
+	}
+	var err error
+	c.operators = &operators{}
+	if c.operators.leases, err = c.Objects(ctx, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, ""); err != nil {
+		c.miss("leases of operators", err)
+		return *c.operators
+	}
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		list, err := c.Objects(ctx, schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}, "")
+		if err != nil {
+			c.miss("objects of kind "+kind, err)
+		}
+		c.operators.roles = append(c.operators.roles, list...)
+	}
+	return *c.operators
 }
 
 // allows reports whether a role allows to write a resource.

@@ -27,9 +27,12 @@ type Summary struct {
 func (c *Cluster) Status(ctx context.Context, kind schema.GroupVersionKind, namespace string) (Summary, error) {
 	kinds := []schema.GroupVersionKind{kind}
 	if kind.Empty() {
-		kinds = slices.DeleteFunc(c.kinds(false), func(k schema.GroupVersionKind) bool {
-			return !ofOperator(Object{Ref: Ref{APIVersion: k.GroupVersion().String()}})
-		})
+		kinds = nil
+		for _, k := range c.kinds() {
+			if ofOperator(k.Group) {
+				kinds = append(kinds, k.GroupVersionKind)
+			}
+		}
 	}
 	s := Summary{Ready: map[string]int{}}
 	for _, k := range kinds {

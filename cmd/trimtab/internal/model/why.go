@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trimtab-dev/trimtab/api"
 )
@@ -147,7 +146,7 @@ func (a *asking) paused(_ context.Context, o Object) *Cause {
 
 // unobserved: the operator has not looked at the present spec.
 func (a *asking) unobserved(_ context.Context, o Object) *Cause {
-	if o.live == nil || !ofOperator(o) {
+	if o.live == nil || !ofOperator(o.gvk().Group) {
 		return nil
 	}
 	seen, now := statusOf(o.live).ObservedGeneration, o.live.GetGeneration()
@@ -223,7 +222,7 @@ var mention = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) "?((?:[a-z0-9][-a-z0-9.]
 // named continues with an object that a message names, if that is absent or not ready.
 func (a *asking) named(ctx context.Context, o Object, text string) *Cause {
 	for _, m := range mention.FindAllStringSubmatch(text, -1) {
-		kind, ok := a.kindOf(m[1], o.gvk())
+		kind, ok := a.kindOf(m[1], o.gvk().Group)
 		if !ok {
 			continue
 		}
@@ -231,11 +230,7 @@ func (a *asking) named(ctx context.Context, o Object, text string) *Cause {
 		if before, after, has := strings.Cut(m[2], "/"); has {
 			namespace, name = before, after
 		}
-		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			continue
-		}
-		if mapping.Scope.Name() == "root" {
+		if !kind.namespaced {
 			namespace = ""
 		}
 		r := Ref{kind.GroupVersion().String(), kind.Kind, namespace, name}
@@ -253,34 +248,9 @@ func (a *asking) named(ctx context.Context, o Object, text string) *Cause {
 	return nil
 }
 
-// kindOf returns the kind that a word means: one of the API, and if there are several of this name, one of the same group.
-func (a *asking) kindOf(word string, near schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
-	a.mu.Lock()
-	if a.words == nil {
-		a.mu.Unlock()
-		words := map[string][]schema.GroupVersionKind{}
-		for _, kind := range a.kinds(false) {
-			words[kind.Kind] = append(words[kind.Kind], kind)
-		}
-		a.mu.Lock()
-		a.words = words
-	}
-	kinds := a.words[word]
-	a.mu.Unlock()
-	for _, kind := range kinds {
-		if kind.Group == near.Group {
-			return kind, true
-		}
-	}
-	if len(kinds) == 0 {
-		return schema.GroupVersionKind{}, false
-	}
-	return kinds[0], true
-}
-
 // told: the object itself says what is wrong.
 func (a *asking) told(_ context.Context, o Object) *Cause {
-	if o.live == nil || !ofOperator(o) || o.Message == "" {
+	if o.live == nil || !ofOperator(o.gvk().Group) || o.Message == "" {
 		return nil
 	}
 	s := statusOf(o.live)
@@ -322,14 +292,13 @@ func codeOf(text string) Code {
 
 // clear notes what is not the cause of the first object.
 func (a *asking) clear(o Object, what string) {
-	if len(a.chain) == 1 && ofOperator(o) {
+	if len(a.chain) == 1 && ofOperator(o.gvk().Group) {
 		a.cleared = append(a.cleared, what)
 	}
 }
 
-// ofOperator reports whether an object is a custom resource, as which an operator looks after it.
-func ofOperator(o Object) bool {
-	group := o.gvk().Group
+// ofOperator reports whether the kinds of a group are custom resources, which operators look after.
+func ofOperator(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 

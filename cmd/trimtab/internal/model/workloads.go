@@ -14,7 +14,7 @@ import (
 
 // created: the objects that a controller of Kubernetes has to create are refused.
 func (a *asking) created(ctx context.Context, o Object) *Cause {
-	if o.live == nil || ofOperator(o) {
+	if o.live == nil || ofOperator(o.gvk().Group) {
 		return nil
 	}
 	all := statusOf(o.live).Conditions
@@ -136,16 +136,15 @@ func (a *asking) lacked(ctx context.Context, o Object, text string) *Cause {
 	if m == nil {
 		return nil
 	}
-	for _, kind := range a.kinds(false) {
-		if !strings.EqualFold(kind.Kind, m[1]) {
-			continue
-		}
-		next := a.object(ctx, Ref{kind.GroupVersion().String(), kind.Kind, o.Namespace, m[2]}, "named")
-		if next.missing {
-			return a.behind(ctx, text, next)
-		}
+	kind, ok := a.kindOf(m[1], "")
+	if !ok {
+		return nil
 	}
-	return nil
+	next := a.object(ctx, Ref{kind.GroupVersion().String(), kind.Kind, o.Namespace, m[2]}, "named")
+	if !next.missing {
+		return nil
+	}
+	return a.behind(ctx, text, next)
 }
 
 // ofClaim: why a claim has no volume.
