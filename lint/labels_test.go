@@ -23,8 +23,8 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// byLabel is a kind whose spec finds its database by labels.
-const byLabel = `
+// shop is a kind whose spec finds its database by a field.
+const shop = `
 metadata: {name: shops.example.org}
 spec:
   versions:
@@ -34,36 +34,13 @@ spec:
         properties:
           spec:
             properties:
-              databaseInstance: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}
-`
+              `
 
-// byAnnotation is the same kind with a database that is found by annotations.
-const byAnnotation = `
-metadata: {name: shops.example.org}
-spec:
-  versions:
-  - name: v1
-    schema:
-      openAPIV3Schema:
-        properties:
-          spec:
-            properties:
-              databaseInstanceAnnotations: {type: object, additionalProperties: {type: string}}
-`
-
-// byName is the same kind with a name.
-const byName = `
-metadata: {name: shops.example.org}
-spec:
-  versions:
-  - name: v1
-    schema:
-      openAPIV3Schema:
-        properties:
-          spec:
-            properties:
-              databaseInstance: {type: string, minLength: 1, maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'}
-`
+const (
+	byLabel      = shop + "databaseInstance: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}"
+	byAnnotation = shop + "databaseInstanceAnnotations: {type: object, additionalProperties: {type: string}}"
+	byName       = shop + "databaseInstance: {type: string, minLength: 1, maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'}"
+)
 
 // lister finds ConfigMaps by a label in each pass, and tells how many there are.
 type lister struct{ found chan int }

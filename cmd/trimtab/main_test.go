@@ -72,6 +72,19 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
+// TestPlugin: under the name of a plugin, the program speaks of itself as kubectl does.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
+	plugin := filepath.Join(t.TempDir(), "kubectl-trimtab")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), plugin, "why", "--help").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "kubectl trimtab why KIND/NAME [flags]") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestLint: the binary runs go vet with itself, and checks CRDs.
 func TestLint(t *testing.T) {
 	dir := t.TempDir()

@@ -43,14 +43,15 @@ func Report(stale []string, command string) error {
 // Write writes, or removes, the stale files among want.
 func Write(root string, want Files, stale []string) error {
 	for _, path := range stale {
-		if err := writeOne(filepath.Join(root, filepath.FromSlash(path)), want[path]); err != nil {
+		if err := WriteFile(filepath.Join(root, filepath.FromSlash(path)), want[path]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeOne(path string, content []byte) error {
+// WriteFile writes a file and the folders that it is in, or removes the file if content is nil.
+func WriteFile(path string, content []byte) error {
 	if content == nil {
 		return os.Remove(path)
 	}

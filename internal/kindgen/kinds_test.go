@@ -54,7 +54,7 @@ func TestScan(t *testing.T) {
 		"kinds/kinds.go":                            "// +k8s:deepcopy-gen=true\n",
 		"kinds/more.go":                             "// +k8s:deepcopy-gen=true\n",
 	} {
-		if err := writeOne(filepath.Join(root, name), []byte(content)); err != nil {
+		if err := WriteFile(filepath.Join(root, name), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -53,7 +53,7 @@ func newView(scheme *runtime.Scheme, mapper meta.RESTMapper, s *server, lags []*
 	return v, nil
 }
 
-// tell notes a change, and returns what shows it when its time has come. Changes are told in order.
+// tell queues a change, and returns the function that delivers what is due. Changes are delivered in order.
 func (v *view) tell(c change) (show func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -23,8 +23,8 @@ func settings(data string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}, Data: map[string]string{"a": data}}
 }
 
-// TestOrder: handlers are told of changes in the order of the writes, whoever reads and writes at the same time, and what they
-// read is not older.
+// TestOrder: handlers get changes in the order of the writes, also beside concurrent readers and writers, and never read an
+// older version than that of the change.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(env *Env, lag *Lag){
@@ -74,7 +74,7 @@ func together(n int, do func(n int)) {
 	all.Wait()
 }
 
-// following is a handler that reads what it is told of.
+// following is a handler that reads each object whose change it gets.
 type following struct {
 	t       *testing.T
 	reader  client.Reader

@@ -44,8 +44,8 @@ type server struct {
 	live    map[objectID]*unstructured.Unstructured
 	uids    int
 	watches []*watching
-	// changed notes a change for the cache of the process, in order, and returns what shows it there, to be called without
-	// the lock: whoever is told may read.
+	// changed queues a change for the cache of the process, and returns the function that delivers it. That is called without
+	// the lock, because handlers may read.
 	changed func(change) (show func())
 	show    func()
 }

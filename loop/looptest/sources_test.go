@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab-dev/trimtab/trigger"
 )
 
-// TestSources: each source wakes an object in memory, also in a process that was started anew, and nothing runs on when the
-// test has ended, which would fail a bubble.
+// TestSources: each source wakes an object in memory, also after a restart of the process. No goroutine is left at the end: the
+// bubble would fail.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	type source = trigger.Source[*probe.Probe]

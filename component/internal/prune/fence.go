@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/internal/apply"
 )
@@ -67,18 +68,11 @@ func (f Fence) Down(ctx context.Context) error {
 func (f Fence) remove(ctx context.Context, kind string) error {
 	live, err := f.Client.Get(ctx, f.ref(kind))
 	if err != nil || !slices.ContainsFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == f.Definition.GetUID() }) {
-		return ignoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	_, err = f.Client.Delete(ctx, f.ref(kind), live.GetUID(), "")
 	if apierrors.IsConflict(err) {
 		return nil // another one has taken its place
-	}
-	return err
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }

@@ -331,7 +331,7 @@ func TestUpErrors(t *testing.T) {
 	}{
 		"no such file":    {"nothing is started in vain", []string{"cluster", "up", "--apply", file + "x"}, []string{"--apply " + file + "x: no such file"}},
 		"no object":       {"a folder is mistaken for another", []string{"cluster", "up", "--apply", t.TempDir()}, []string{"there is no object; name a file or a folder with objects in YAML or JSON"}},
-		"refused object":  {"the cluster would not be what was asked for", []string{"cluster", "up", "--detach", "--apply", refused}, []string{"apply ConfigMap A_B: ", "Invalid value"}},
+		"refused object":  {"the cluster would lack an object that the user asked for", []string{"cluster", "up", "--detach", "--apply", refused}, []string{"apply ConfigMap A_B: ", "Invalid value"}},
 		"taken port":      {"the port is what to change", []string{"cluster", "up", "--port", port}, []string{port, "taken"}},
 		"no port":         {"people do not parse", []string{"cluster", "up", "--port", "abc"}, []string{`--port: "abc" is not a number`}},
 		"fewer than none": {"-1 is none", []string{"cluster", "up", "--nodes", "-5"}, []string{"--nodes -5: use -1 for none, or a positive number"}},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNewRefuses: whoever asks for what cannot be made is told why and what to do, in one sentence, and nothing is written.
+// TestNewRefuses: a project that cannot be made is refused in one sentence that says what to do, and nothing is written.
 func TestNewRefuses(t *testing.T) {
 	tests := map[string]struct{ why, args, want string }{
 		"no name":        {"the folder needs one", "--kind Widget --loop", "0 names are given; name the operator and its folder, as in trimtab new widgets --kind Widget --external"},

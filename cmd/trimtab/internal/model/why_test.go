@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -454,6 +455,34 @@ func TestWhy(t *testing.T) {
 				t.Errorf("not seen: %q", e.Unseen)
 			}
 		})
+	}
+}
+
+// TestCleared: what was looked at and is not the cause is said, such as an operator that leads.
+func TestCleared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	w.put(`apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: lead-NS}
+rules: [{apiGroups: [probe.trimtab.dev], resources: [probes/status], verbs: [patch]}]
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: lead-NS}
+spec: {holderIdentity: x, leaseDurationSeconds: 3600, renewTime: "` + now + `"}
+---
+` + strings.TrimPrefix(waits("TooLarge", "spec.size is more than 10", "Stalled"), "\n"))
+	e, err := w.cluster(w.cfg).Why(t.Context(), refOf(t, "probe.trimtab.dev/v1 Probe a", w.namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleared := strings.Join(e.Cleared, "\n")
+	for _, want := range []string{"operator " + w.namespace + "/lead-" + w.namespace + " leads; it was seen ", "not paused", "generation 1 was observed"} {
+		if !strings.Contains(cleared, want) {
+			t.Errorf("not the cause: %q, want %q among them", e.Cleared, want)
+		}
 	}
 }
 

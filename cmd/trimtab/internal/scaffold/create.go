@@ -41,7 +41,7 @@ func (p Project) Create(ctx context.Context) (err error) {
 		return err
 	}
 	for name, content := range files {
-		if err := write(filepath.Join(unfinished, filepath.FromSlash(name)), content); err != nil {
+		if err := kindgen.WriteFile(filepath.Join(unfinished, filepath.FromSlash(name)), content); err != nil {
 			return err
 		}
 	}
@@ -57,13 +57,6 @@ func (p Project) Create(ctx context.Context) (err error) {
 		return err
 	}
 	return os.Rename(unfinished, p.Name)
-}
-
-func write(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // source code is for everybody
-		return err
-	}
-	return os.WriteFile(name, content, 0o644) //nolint:gosec // source code is for everybody
 }
 
 // rendered is what the test of a component compares with.
@@ -145,7 +138,7 @@ func (p Project) goMod(ctx context.Context, folder string, env []string) error {
 		if err != nil {
 			return err
 		}
-		if err := write(filepath.Join(folder, "go.sum"), sums); err != nil {
+		if err := kindgen.WriteFile(filepath.Join(folder, "go.sum"), sums); err != nil {
 			return err
 		}
 	}
@@ -154,7 +147,7 @@ func (p Project) goMod(ctx context.Context, folder string, env []string) error {
 
 // render has the test of a chart write the file that it compares with. It also proves that the chart can be rendered.
 func render(ctx context.Context, folder string, env []string) error {
-	if err := write(filepath.Join(folder, filepath.FromSlash(rendered)), nil); err != nil {
+	if err := kindgen.WriteFile(filepath.Join(folder, filepath.FromSlash(rendered)), []byte{}); err != nil {
 		return err
 	}
 	err := run(ctx, folder, append(env, "UPDATE_GOLDEN=1"), "test", ".")
