@@ -27,12 +27,7 @@ type Summary struct {
 func (c *Cluster) Status(ctx context.Context, kind schema.GroupVersionKind, namespace string) (Summary, error) {
 	kinds := []schema.GroupVersionKind{kind}
 	if kind.Empty() {
-		kinds = nil
-		for _, k := range c.kinds() {
-			if ofOperator(k.Group) {
-				kinds = append(kinds, k.GroupVersionKind)
-			}
-		}
+		kinds = c.ofOperators()
 	}
 	s := Summary{Ready: map[string]int{}}
 	for _, k := range kinds {
@@ -67,6 +62,16 @@ func (c *Cluster) Status(ctx context.Context, kind schema.GroupVersionKind, name
 	})
 	s.Unseen = c.Unseen()
 	return s, nil
+}
+
+// ofOperators returns the kinds that operators look after.
+func (c *Cluster) ofOperators() (kinds []schema.GroupVersionKind) {
+	for _, k := range c.kinds() {
+		if ofOperator(k.Group) {
+			kinds = append(kinds, k.GroupVersionKind)
+		}
+	}
+	return kinds
 }
 
 // Why returns why an object is not ready, in a word.
