@@ -277,7 +277,7 @@ func TestPassUnderWayFinishes(t *testing.T) {
 	op := startOperator(t, in, "--until", end, "--shutdown-timeout", "1m")
 	op.awaitReady(t)
 	p := in.probe(t, "slow")
-	op.awaitTrace(t, `"event":"start"`)
+	op.awaitPass(t)
 	op.terminate(t)
 	op.poll(t, "the operator to stop", func() bool { return strings.Contains(op.log(), "Stopping and waiting for leader election runnables") })
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
@@ -288,7 +288,7 @@ func TestPassUnderWayFinishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Status.Note != "hello, slow" {
-		t.Errorf("note %q; the pass was cut off", p.Status.Note)
+		t.Errorf("note %q; the pass was cut off; log:\n%s\ntrace:\n%s", p.Status.Note, op.log(), op.out())
 	}
 }
 

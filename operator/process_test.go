@@ -167,8 +167,9 @@ func writeKubeconfig(t *testing.T, cfg *rest.Config, token, namespace string) st
 
 // running is an operator in a process of its own.
 type running struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
+	namespace string
+	cmd       *exec.Cmd
+	ended     chan struct{}
 
 	mu     sync.Mutex
 	stdout bytes.Buffer
@@ -202,7 +203,7 @@ func (o *running) out() string {
 // command is the operator with free ports and a trace on its standard output.
 func command(t *testing.T, in installed, args ...string) *running {
 	t.Helper()
-	o := &running{ended: make(chan struct{})}
+	o := &running{namespace: in.namespace, ended: make(chan struct{})}
 	args = append([]string{"manager", "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--debug-address=127.0.0.1:0", "--trace=-"}, args...)
 	o.cmd = exec.CommandContext(t.Context(), os.Args[0], args...)
 	o.cmd.Env = append(os.Environ(), asOperator+"="+in.name, "KUBECONFIG="+in.kubeconfig, "HOME="+t.TempDir())
@@ -299,9 +300,10 @@ func (o *running) awaitReady(t *testing.T) {
 	o.await(t, "/readyz", "ok", http.StatusOK)
 }
 
-func (o *running) awaitTrace(t *testing.T, want string) {
+// awaitPass waits for the beginning of a pass over an object in the operator's namespace.
+func (o *running) awaitPass(t *testing.T) {
 	t.Helper()
-	o.poll(t, "the trace to say "+want, func() bool { return strings.Contains(o.out(), want) })
+	o.poll(t, "a pass to begin", func() bool { return len(o.passes(t, "start")) > 0 })
 }
 
 // poll looks again and again until ok, because HTTP has no watch.
