@@ -51,7 +51,11 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := &http.Client{Jar: jar}
-	answer, err := owner.Get(open)
+	first, err := http.NewRequestWithContext(t.Context(), http.MethodGet, open, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := owner.Do(first)
 	if err != nil {
 		t.Fatal(err)
 	}
