@@ -72,6 +72,14 @@ func (things) Mark(ctx context.Context, r external.MarkRequest[*thing.Thing, ven
 	return external.MarkResponse{}, err
 }
 
+func (things) Unmark(ctx context.Context, r external.UnmarkRequest[*thing.Thing, vendor]) (external.UnmarkResponse, error) {
+	have, err := r.Client.Get(ctx, r.ID)
+	if err == nil {
+		_, err = r.Client.SetTags(ctx, r.ID, external.Unmark(have.Tags))
+	}
+	return external.UnmarkResponse{}, err
+}
+
 // bench is an operator in this process, and its cloud.
 type bench struct {
 	*operatortest.Operator
@@ -327,4 +335,3 @@ func TestApproveReleases(t *testing.T) {
 		}
 	})
 }
-

@@ -53,7 +53,7 @@ func orphanExternal(u *unstructured.Unstructured) Change {
 		change.Effects = append(change.Effects, "no external resource of it is known yet; one that it gets is kept")
 	}
 	if change.Annotation != "" {
-		change.Effects = append(change.Effects, "the ownership mark is taken off it when the object is deleted, if its API has marks")
+		change.Effects = append(change.Effects, "the ownership mark is then taken off it, if the driver can do that")
 	}
 	return change
 }
