@@ -72,19 +72,21 @@ func logLine(second int, kind, name, namespace, uid, message string) string {
 		second, message, second, kind, name, namespace, uid)
 }
 
-// podOn makes a Pod of the operator on a node, whose container has restarted some times.
+// podOn makes a Pod of the operator on a node, whose container has restarted some times. It gets its status before its node: the
+// nodes of a simulated cluster leave alone what runs already.
 func (d *desk) podOn(c client.Client, node, name string, restarts int32) {
 	d.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: name, Labels: map[string]string{"app": "op"}},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "manager", Image: "x"}}},
+		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "manager", Image: "x"}}},
 	}
 	d.do(c.Create(d.t.Context(), pod))
 	before := pod.DeepCopy()
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "manager", Image: "x", Ready: true, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}}
 	d.do(c.Status().Patch(d.t.Context(), pod, client.MergeFrom(before))) // controllers write it, too
+	d.do(c.SubResource("binding").Create(d.t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}))
 }
 
 // nodeOf makes a node whose kubelet is a server of this test.
@@ -94,17 +96,17 @@ func (d *desk) nodeOf(c client.Client, h http.Handler) string {
 	d.t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	d.do(err)
-	number, err := strconv.Atoi(port)
+	number, err := strconv.ParseInt(port, 10, 32)
 	d.do(err)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.namespace}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.namespace}, Status: corev1.NodeStatus{
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: "127.0.0.1"}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}},
+		Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+	}}
+	node.Spec.Taints = []corev1.Taint{{Key: "example.org/test", Effect: corev1.TaintEffectNoSchedule}} // for the Pods of this test alone
 	d.do(c.Create(d.t.Context(), node))
 	ctx := context.WithoutCancel(d.t.Context())
 	d.t.Cleanup(func() { _ = c.Delete(ctx, node) })
-	node.Status = corev1.NodeStatus{
-		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: "127.0.0.1"}},
-		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}}, //nolint:gosec // a port
-	}
-	d.do(c.Status().Update(d.t.Context(), node))
 	return node.Name
 }
 

@@ -88,7 +88,7 @@ func (m *removal) remove(cmd *cobra.Command, t target, name string, dryRun bool)
 }
 
 // print prints it for people.
-func (m removal) print(out io.Writer, asked string) {
+func (m *removal) print(out io.Writer, asked string) {
 	w := newTable(out)
 	row := func(title string, texts ...string) {
 		for _, text := range texts {
@@ -122,7 +122,7 @@ func (m removal) print(out io.Writer, asked string) {
 	printUnseen(out, m.Unseen)
 }
 
-func (m removal) headline() string {
+func (m *removal) headline() string {
 	switch {
 	case len(m.Finalizers) == 0:
 		return fmt.Sprintf("%s has no finalizers: nothing keeps it when it is deleted", m.Object)

@@ -149,27 +149,33 @@ func (c *Cluster) items(ctx context.Context, u *unstructured.Unstructured) []api
 // operatorName returns the name of the operator of a component, which is the prefix of its annotations: as a dependent's
 // annotation owner-id has it, or else the component's finalizer. It is empty if neither is there.
 func (c *Cluster) operatorName(ctx context.Context, u *unstructured.Unstructured) string {
-	if statusOf(u).Component.Cluster == "" {
-		for tried, item := range c.items(ctx, u) {
-			if tried == 5 { // the others would not say more
-				break
-			}
-			if len(item.Record) > 0 {
-				continue
-			}
-			live, _ := c.get(ctx, refOfItem(item))
-			if live == nil {
-				continue
-			}
-			for key := range live.GetAnnotations() {
-				if name, is := strings.CutSuffix(key, "/owner-id"); is {
-					return name
-				}
-			}
+	for tried, item := range c.items(ctx, u) {
+		if tried == 5 || statusOf(u).Component.Cluster != "" { // the others would not say more, or are elsewhere
+			break
+		}
+		if name := c.nameOn(ctx, item); name != "" {
+			return name
 		}
 	}
 	for _, finalizer := range u.GetFinalizers() {
 		if name, is := strings.CutSuffix(finalizer, "/finalizer"); is {
+			return name
+		}
+	}
+	return ""
+}
+
+// nameOn returns the name of the operator that a dependent's annotation has.
+func (c *Cluster) nameOn(ctx context.Context, item api.InventoryItem) string {
+	if len(item.Record) > 0 { // no Kubernetes object
+		return ""
+	}
+	live, _ := c.get(ctx, refOfItem(item))
+	if live == nil {
+		return ""
+	}
+	for key := range live.GetAnnotations() {
+		if name, is := strings.CutSuffix(key, "/owner-id"); is {
 			return name
 		}
 	}

@@ -34,7 +34,7 @@ type Stuck struct {
 	// Deleting is since when the object is being deleted; zero if it is not.
 	Deleting   metav1.Time `json:"deleting,omitzero"`
 	Message    string      `json:"message,omitempty"`
-	Finalizers []Guard `json:"finalizers"`
+	Finalizers []Guard     `json:"finalizers"`
 	Unseen     []string    `json:"unseen,omitempty"`
 
 	uid     types.UID

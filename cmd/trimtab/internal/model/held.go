@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,21 +63,20 @@ func (c *Cluster) Held(ctx context.Context, r Ref) (Holding, error) {
 	h := Holding{Object: r, Held: []Hold{}}
 	for _, cond := range append(status.Conditions, metav1.Condition{Message: status.Message}) {
 		for _, hold := range c.holdsIn(ctx, u, cond.Reason, flatten(cond.Message)) {
-			h.add(hold)
+			if !h.has(hold) {
+				h.Held = append(h.Held, hold)
+			}
 		}
 	}
 	h.Unseen = c.Unseen()
 	return h, nil
 }
 
-// add adds a hold, unless the same one was said before.
-func (h *Holding) add(hold Hold) {
-	for _, known := range h.Held {
-		if known.Step == hold.Step && (hold.Step != StepDataLoss || known.Text == hold.Text) {
-			return
-		}
-	}
-	h.Held = append(h.Held, hold)
+// has reports whether a step was said to be held before, perhaps in another condition.
+func (h Holding) has(hold Hold) bool {
+	return slices.ContainsFunc(h.Held, func(known Hold) bool {
+		return known.Step == hold.Step && (hold.Step != StepDataLoss || known.Text == hold.Text)
+	})
 }
 
 // holdsIn returns what a message asks to be agreed to.
