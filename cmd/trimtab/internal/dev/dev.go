@@ -302,7 +302,11 @@ func (s *session) end(ctx context.Context) error {
 		defer cancel()
 		err = s.print.Run("delete objects", func(*steps.Step) error { return s.deleteAll(limited) })
 	}
-	return errors.Join(err, s.print.Run("stop the operator", func(*steps.Step) error { return s.process.stop() }))
+	err = errors.Join(err, s.print.Run("stop the operator", func(*steps.Step) error { return s.process.stop() }))
+	if !s.options.Temporary {
+		s.print.Line("  The definitions, roles and objects stay in the cluster.")
+	}
+	return err
 }
 
 // deleteAll deletes the objects of the operator's kinds and waits until its finalizers let them go.

@@ -109,6 +109,7 @@ const stopWithin = 40 * time.Second
 
 // stop asks the operator to finish its passes and end, and waits until it has.
 func (p *process) stop() error {
+	p.log.stopping()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !p.hasEnded() {
 		_ = p.cmd.Process.Kill() // where there is no SIGTERM
 	}
@@ -118,12 +119,14 @@ func (p *process) stop() error {
 	return p.err
 }
 
-// operatorLog shows the lines that an operator writes. Until it is ready they are kept: an ordinary start is not worth a line.
+// operatorLog shows the lines that an operator writes. Until it is ready they are kept: an ordinary start is not worth a line,
+// and neither is an ordinary end.
 type operatorLog struct {
 	out io.Writer
 
 	mu     sync.Mutex
 	shown  bool
+	ending bool
 	rest   []byte // of a line that is not complete
 	kept   []string
 	health string
@@ -131,6 +134,15 @@ type operatorLog struct {
 
 // healthAddress is in the line that the operator writes when it listens.
 var healthAddress = regexp.MustCompile(`\bhealth-address=(\S+)`)
+
+var (
+	// ordinary matches lines of trimtab's and controller-runtime's loggers that are no warnings.
+	ordinary = regexp.MustCompile(`^\S+\s+(INFO|DEBUG)\s`)
+	// transitions matches lines about what is shown anyway, as a transition of the object, and about the start of a leader.
+	transitions = regexp.MustCompile(` from=\S+ to=\S+ |  Starting (Controller|workers|EventSource)\b`)
+	// repeated matches what a line says about its object, apart from its name, and about the code that logs.
+	repeated = regexp.MustCompile(` (object\.\w+|resource\.\w+|reconcileID|logger|controllerGroup|controllerKind|namespace)=\S*`)
+)
 
 // mostKept is how many lines of a start are kept.
 const mostKept = 100
@@ -154,7 +166,9 @@ func (l *operatorLog) add(line string) {
 		l.health = found[1]
 	}
 	if l.shown {
-		fmt.Fprintf(l.out, "      | %s\n", line)
+		if !ordinary.MatchString(line) || !l.ending && !transitions.MatchString(line) {
+			fmt.Fprintf(l.out, "      | %s\n", repeated.ReplaceAllString(line, ""))
+		}
 		return
 	}
 	if l.kept = append(l.kept, line); len(l.kept) > mostKept {
@@ -173,6 +187,13 @@ func (l *operatorLog) show() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown, l.kept = true, nil
+}
+
+// stopping shows only warnings and errors from now on.
+func (l *operatorLog) stopping() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
 }
 
 // flush shows what has been kept.
