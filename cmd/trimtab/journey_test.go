@@ -166,7 +166,8 @@ func (j *journey) count() {
 func (j *journey) develop(command string) time.Duration {
 	j.t.Helper()
 	began := time.Now()
-	cmd := exec.CommandContext(j.t.Context(), "sh", "-c", command)
+	// In place of the shell, whose end by Ctrl-C would be taken for its own.
+	cmd := exec.CommandContext(j.t.Context(), "sh", "-c", strings.Replace(command, "trimtab dev", "exec trimtab dev", 1))
 	cmd.Dir = j.folder
 	cmd.Env = append(os.Environ(), "TMPDIR="+j.t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -201,6 +202,9 @@ func (s *session) handOver(ctx context.Context, next *build, st *steps.Step) err
 	if err := install.Apply(ctx, s.admin, next.installed()); err != nil {
 		return err
 	}
+	if err := s.served(ctx, next.definitions); err != nil {
+		return err
+	}
 	if err := s.account.use(ctx, next.namespace, next.serviceAccount); err != nil {
 		return err
 	}
@@ -217,6 +221,31 @@ func (s *session) handOver(ctx context.Context, next *build, st *steps.Step) err
 		return err
 	}
 	st.Detail("pid %d, ServiceAccount %s/%s", p.cmd.Process.Pid, next.namespace, next.serviceAccount)
+	return nil
+}
+
+// servedWithin is more than the API server needs to serve a new kind.
+const servedWithin = 30 * time.Second
+
+// served waits until the API server serves the kinds of definitions.
+func (s *session) served(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	ctx, cancel := context.WithTimeout(ctx, servedWithin)
+	defer cancel()
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for _, d := range definitions {
+		for {
+			err := s.objects.readable(ctx, d)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the API server does not serve the kind %s: %w", d.Spec.Names.Kind, err)
+			case <-tick.C:
+			}
+		}
+	}
 	return nil
 }
 

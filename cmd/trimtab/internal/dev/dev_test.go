@@ -134,7 +134,7 @@ func TestDev(t *testing.T) {
 	// What does not compile replaces nothing.
 	mark = out.mark()
 	write(t, root, "notes.go", "package main\n\nfunc broken( {\n")
-	out.await(t, "The operator that runs goes on")
+	out.await(t, "The operator that runs goes on|after the file was saved")
 	if text := out.since(mark); !strings.Contains(text, "notes.go:3:") || !strings.Contains(text, "✘ build") {
 		t.Errorf("the compiler's words are missing:\n%s", text)
 	}
@@ -144,7 +144,7 @@ func TestDev(t *testing.T) {
 	kind := read(t, root, "api/v1alpha1/widget.go")
 	write(t, root, "api/v1alpha1/widget.go", strings.Replace(kind, "	Message string", "	// +kubebuilder:validation:MaxLength=5\n	Message string", 1))
 	write(t, root, "notes.go", "package main\n")
-	out.await(t, "The operator that runs goes on")
+	out.await(t, "The operator that runs goes on|after the file was saved")
 	text := out.since(mark)
 	for _, want := range []string{
 		"✘ definitions", "the new definition of Widget does not fit 1 of its 2 objects:", "Widget/first\n",

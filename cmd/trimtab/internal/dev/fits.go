@@ -34,9 +34,9 @@ func (s *session) fits(ctx context.Context, next *build, st *steps.Step) error {
 	names := map[string]bool{}
 	for _, d := range next.definitions {
 		names[d.Name] = true
-		changed, err := s.definitionFits(ctx, next, d)
-		if changed {
-			st.Detail("%s changed", d.Spec.Names.Kind)
+		change, err := s.definitionFits(ctx, next, d)
+		if change != "" {
+			st.Detail("%s %s", d.Spec.Names.Kind, change)
 		}
 		errs = append(errs, err)
 	}
@@ -50,27 +50,30 @@ func (s *session) fits(ctx context.Context, next *build, st *steps.Step) error {
 	return errors.Join(errs...)
 }
 
-// definitionFits compares a definition with what the API server has.
-func (s *session) definitionFits(ctx context.Context, next *build, d *apiextensionsv1.CustomResourceDefinition) (changed bool, err error) {
+// definitionFits compares a definition with what the API server has, and returns what has become of it in one word.
+func (s *session) definitionFits(ctx context.Context, next *build, d *apiextensionsv1.CustomResourceDefinition) (change string, err error) {
 	live, err := s.live(ctx, d.Name)
-	if live == nil || err != nil {
-		return live == nil && err == nil, err
+	if err != nil {
+		return "", err
+	}
+	if live == nil {
+		return "new", nil
 	}
 	if err := s.dryRun(ctx, next, d.Name); err != nil {
-		return true, fmt.Errorf("the API server refuses the new definition of %s, which stays as it is: %w", d.Spec.Names.Kind, err)
+		return "changed", fmt.Errorf("the API server refuses the new definition of %s, which stays as it is: %w", d.Spec.Names.Kind, err)
 	}
 	v := versionIn(d, storageVersion(live).Name)
 	newSchema, oldSchema := v.Schema.OpenAPIV3Schema, storageVersion(live).Schema.OpenAPIV3Schema
 	if equal(newSchema, oldSchema) {
-		return false, nil
+		return "", nil
 	}
 	check, err := newChecker(oldSchema, newSchema)
 	if err != nil {
-		return true, fmt.Errorf("read the schema of %s: %w", d.Spec.Names.Kind, err)
+		return "changed", fmt.Errorf("read the schema of %s: %w", d.Spec.Names.Kind, err)
 	}
 	items, err := stored(ctx, s.admin, live)
 	if err != nil {
-		return true, err
+		return "changed", err
 	}
 	var broken []string
 	var commands []string
@@ -81,9 +84,9 @@ func (s *session) definitionFits(ctx context.Context, next *build, d *apiextensi
 		}
 	}
 	if len(broken) == 0 {
-		return true, nil
+		return "changed", nil
 	}
-	return true, fmt.Errorf("the new definition of %s does not fit %d of its %d objects:\n%s\n"+
+	return "changed", fmt.Errorf("the new definition of %s does not fit %d of its %d objects:\n%s\n"+
 		"The old definition stays. Change the type back, or edit or delete these objects, for example:\n  %s",
 		d.Spec.Names.Kind, len(broken), len(items), strings.Join(broken, "\n"), strings.Join(commands, "\n  "))
 }

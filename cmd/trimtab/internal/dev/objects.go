@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -37,7 +38,7 @@ func newObjects(ctx context.Context, c dynamic.Interface, s *screen) *objects {
 // follow shows the objects of definitions from now on.
 func (o *objects) follow(definitions []*apiextensionsv1.CustomResourceDefinition) {
 	for _, d := range definitions {
-		gvr := schema.GroupVersionResource{Group: d.Spec.Group, Version: storageVersion(d).Name, Resource: d.Spec.Names.Plural}
+		gvr := resource(d)
 		o.mu.Lock()
 		known := o.followed[gvr]
 		o.followed[gvr] = true
@@ -55,6 +56,16 @@ func (o *objects) follow(definitions []*apiextensionsv1.CustomResourceDefinition
 		})
 		o.runs.Go(func() { informer.RunWithContext(o.ctx) })
 	}
+}
+
+// readable is an error unless the objects of a definition can be listed.
+func (o *objects) readable(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
+	_, err := o.client.Resource(resource(d)).List(ctx, metav1.ListOptions{Limit: 1})
+	return err
+}
+
+func resource(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: d.Spec.Group, Version: storageVersion(d).Name, Resource: d.Spec.Names.Plural}
 }
 
 // stop ends everything.
