@@ -144,12 +144,12 @@ func (s *session) turn(ctx context.Context, again bool) error {
 		return nil
 	}
 	s.files = files
-	err = s.try(ctx, time.Now(), first)
-	s.failed = err != nil
-	if err == nil || ctx.Err() != nil {
+	wrong := s.try(ctx, time.Now(), first)
+	s.failed = wrong != nil
+	if wrong == nil || ctx.Err() != nil {
 		return nil
 	}
-	s.print.Line("%s", indented(err.Error()))
+	s.print.Line("%s", indented(wrong.Error()))
 	if s.process != nil {
 		s.print.Line("  The operator that runs goes on. Save a file to try again.")
 	} else {
@@ -343,20 +343,9 @@ func (s *session) deleteAll(ctx context.Context) error {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	for {
-		var left []string
-		for _, d := range s.current.definitions {
-			items, err := stored(ctx, s.admin, d)
-			if err != nil {
-				return err
-			}
-			for _, o := range items {
-				left = append(left, name(&o))
-				if o.GetDeletionTimestamp().IsZero() {
-					if err := client.IgnoreNotFound(s.admin.Delete(ctx, &o)); err != nil {
-						return err
-					}
-				}
-			}
+		left, err := s.deleteOnce(ctx)
+		if err != nil {
+			return err
 		}
 		if len(left) == 0 {
 			return nil
@@ -371,6 +360,26 @@ func (s *session) deleteAll(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// deleteOnce deletes the objects of the operator's kinds, and returns those that exist still.
+func (s *session) deleteOnce(ctx context.Context) (left []string, err error) {
+	for _, d := range s.current.definitions {
+		items, err := stored(ctx, s.admin, d)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range items {
+			left = append(left, name(&o))
+			if !o.GetDeletionTimestamp().IsZero() {
+				continue
+			}
+			if err := client.IgnoreNotFound(s.admin.Delete(ctx, &o)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return left, nil
 }
 
 // name is how an object is shown.
