@@ -40,7 +40,7 @@ func (k *kube) bind(cmd *cobra.Command, namespaces bool) {
 // target is the cluster and the namespace that are meant.
 type target struct {
 	config    *rest.Config
-	client    client.Client
+	client    client.WithWatch
 	mapper    meta.RESTMapper
 	server    discovery.ServerResourcesInterface
 	namespace string
@@ -74,7 +74,7 @@ func (k *kube) target() (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	c, err := client.New(config, client.Options{Mapper: mapper})
+	c, err := client.NewWithWatch(config, client.Options{Mapper: mapper})
 	if err != nil {
 		return target{}, err
 	}
