@@ -162,6 +162,9 @@ func why(b tab, w *world) {
 			b.t.Errorf("the tree lacks %s:\n%s", part, tree)
 		}
 	}
+	if got := eval[[]string](b, text("#timeline tbody tr")); len(got) < 2 || !strings.Contains(strings.Join(got, "\n"), "created") {
+		b.t.Errorf("history %q", got)
+	}
 	if got := eval[[]string](b, text("#conditions tbody tr")); len(got) != 1 || !strings.HasPrefix(got[0], "Ready Unknown Waiting ") {
 		b.t.Errorf("conditions %q", got)
 	}

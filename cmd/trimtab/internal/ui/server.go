@@ -29,7 +29,7 @@ type Options struct {
 	// Cluster returns a new reader of the cluster, for one question.
 	Cluster func() *model.Cluster
 	// Watch calls changed soon after an object of a kind changes, until ctx ends or the watch does. Nil watches nothing: what is
-	// shown is at most some seconds old.
+	// shown is at most ten seconds old.
 	Watch func(ctx context.Context, kind schema.GroupVersionKind, namespace string, changed func()) error
 	// Namespace is the namespace whose objects are shown; those of all if it is empty.
 	Namespace string
@@ -164,6 +164,7 @@ type page struct {
 	Why        model.Explanation  `json:"why"`
 	Conditions []metav1.Condition `json:"conditions"`
 	Tree       model.Object       `json:"tree"`
+	History    model.History      `json:"history"`
 	Commands   []command          `json:"commands"`
 }
 
@@ -183,9 +184,13 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, unseen := c.Tree(ctx, r)
-	why.Unseen = unseen // which is all that both did not see
-	p := page{Why: why, Tree: tree, Conditions: why.Object.Conditions(), Commands: []command{}}
+	tree, _ := c.Tree(ctx, r)
+	history, err := c.History(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	why.Unseen = c.Unseen() // all that was not seen
+	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}}
 	for _, a := range s.options.Actions {
 		if a.For(ctx, why.Object) {
 			p.Commands = append(p.Commands, command{a.Verb, a.Command(r)})
@@ -219,8 +224,9 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// beat is how old what is shown may be, if no watch tells of a change.
-const beat = 5 * time.Second
+// beat is how old what is shown may be, if no watch tells of a change. To show an object, the metadata of its whole namespace
+// is listed.
+const beat = 10 * time.Second
 
 // streamed sends what a page shows, and again after each change of it, as server-sent events. What goes wrong is an event, too.
 func (s *Server) streamed(show func(context.Context, url.Values) (any, error)) http.HandlerFunc {

@@ -93,6 +93,7 @@ function object(v) {
 		h("div.columns", null,
 			h("section", {id: "tree"}, h("h2", null, "Made of"), h("ul.tree", null, branch(v.tree))),
 			v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null),
+		timeline(v.history),
 		unseen(v.why.unseen),
 	];
 }
@@ -136,6 +137,13 @@ const conditions = list => h("table", null,
 	h("thead", null, h("tr", null, ["Type", "Status", "Reason", "Since", "Message"].map(t => h("th", {scope: "col"}, t)))),
 	h("tbody", null, list.map(c => h("tr", null, h("td", null, c.type), h("td", null, c.status), h("td", null, c.reason), h("td", null, age(c.lastTransitionTime)), h("td", null, c.message)))));
 
+// timeline is what has happened, the newest first.
+const timeline = v => h("section", {id: "timeline"}, h("h2", null, "History"),
+	h("table", null,
+		h("thead", null, h("tr", null, ["Age", "What", ""].map(t => h("th", {scope: "col"}, t)))),
+		h("tbody", null, [...v.moments].reverse().map(m => h("tr", null, h("td", null, age(m.at)), h("td", null, m.what), h("td", null, m.text))))),
+	h("p.dim", null, "Not known: " + v.limits.join("; ")));
+
 function say(text) { live.textContent = text; }
 
 // draw shows the last value again.
@@ -151,18 +159,25 @@ function draw() {
 
 // open follows the address.
 function open() {
-	if (stream) stream.close();
-	const [path, q] = location.hash.slice(1).split("?");
-	const view = path === "/object" ? object : attention;
-	const source = stream = new EventSource(path === "/object" ? "api/object?" + q : "api/attention");
 	shown = null;
 	page.replaceChildren(h("p", null, "Loading."));
 	page.focus({preventScroll: true});
+	connect();
+}
+
+// connect asks for the page of the address; what nobody sees is not asked for.
+function connect() {
+	if (stream) stream.close();
+	if (document.hidden) return;
+	const [path, q] = location.hash.slice(1).split("?");
+	const view = path === "/object" ? object : attention;
+	const source = stream = new EventSource(path === "/object" ? "api/object?" + q : "api/attention");
 	source.addEventListener("page", e => { say("live"); shown = {draw: view, value: JSON.parse(e.data)}; draw(); });
 	source.addEventListener("problem", e => { shown = {problem: JSON.parse(e.data)}; draw(); });
 	source.onerror = () => say("the connection is lost; what is shown is old");
 }
 addEventListener("hashchange", open);
+document.addEventListener("visibilitychange", connect);
 open();
 
 const help = document.getElementById("help");
