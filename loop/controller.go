@@ -196,7 +196,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	if err := c.check(c.name); err != nil {
 		return err
 	}
-	if c.finalizer, err = c.finalizerName(mgr.GetRESTMapper()); err != nil {
+	if err = c.nameFinalizer(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
@@ -252,7 +252,7 @@ func (c *Controller[T]) check(name string) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}
-	if err := c.checkRevision(); err != nil {
+	if err := errors.Join(c.checkRevision(), c.checkFinalizer()); err != nil {
 		return fmt.Errorf("options of controller %s: %w", name, err)
 	}
 	return c.options.check(name)
