@@ -38,10 +38,17 @@ func TestExecution(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
 		w := newControllerTest(t, a, options{})
-		w.create("a")
-		if c := w.next(a); c.Name != "a" || c.Generation != 1 {
-			t.Errorf("first call: got %s generation %d, want a generation 1", c.Name, c.Generation)
-		}
+		name := ""
+		prompt(t, "the call for an object that is created", 2*time.Second, func() time.Duration {
+			name += "a"
+			sent := time.Now()
+			w.create(name)
+			c := w.next(a)
+			if c.Name != name || c.Generation != 1 {
+				t.Errorf("first call: got %s generation %d, want %s generation 1", c.Name, c.Generation, name)
+			}
+			return c.At.Sub(sent)
+		})
 		w.resize(2)
 		if c := w.next(a); c.Generation != 2 {
 			t.Errorf("second call saw generation %d, want 2", c.Generation)
