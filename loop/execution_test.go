@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -444,4 +445,21 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("one life: finalizer, status, finalizer (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestNameTaken: in a manager that checks names, two controllers with one name are an error that says what to change.
+func TestNameTaken(t *testing.T) {
+	t.Parallel()
+	w := newNamespaceTest(t)
+	w.manage(func(mgr ctrl.Manager) error {
+		o := options{Name: "taken"}
+		if err := loop.New(newAuthor(nil), o).SetupWithManager(mgr); err != nil {
+			return err
+		}
+		const want = "set up controller taken, which needs a name (Options.Name) that no other controller of the process has"
+		if err := loop.New(newAuthor(nil), o).SetupWithManager(mgr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q in it", err, want)
+		}
+		return nil
+	}, func(o *ctrl.Options) { o.Controller.SkipNameValidation = nil })
 }

@@ -122,6 +122,47 @@ func TestFinalizerOfCoreKinds(t *testing.T) {
 	}
 }
 
+// TestWrongWiring: what is wrong with a controller is said when it is set up, with the way out.
+func TestWrongWiring(t *testing.T) {
+	t.Parallel()
+	type probes = Options[*probe.Probe]
+	type sources = []trigger.Source[*probe.Probe]
+	probesOnly := runtime.NewScheme()
+	if err := probe.AddToScheme(probesOnly); err != nil {
+		t.Fatal(err)
+	}
+	var none *trigger.Poll[*probe.Probe, int]
+	for name, tt := range map[string]struct {
+		scheme *runtime.Scheme
+		o      probes
+		want   string
+	}{
+		"no scheme":               {runtime.NewScheme(), probes{}, "the scheme lacks the controller's kind; add its AddToScheme"},
+		"no scheme of a source":   {probesOnly, probes{Sources: sources{trigger.Owned[*probe.Probe]{Of: &corev1.ConfigMap{}}}}, "the scheme lacks a kind that a source watches; add its AddToScheme"},
+		"a finalizer":             {probesOnly, probes{Finalizer: "mine"}, `finalizer "mine" needs a domain, for example example.org/mine`},
+		"a negative deadline":     {probesOnly, probes{Deadline: -1}, "is negative; leave it zero for 2 minutes"},
+		"negative workers":        {probesOnly, probes{Workers: -1}, "leave it zero for 4"},
+		"a negative retry":        {probesOnly, probes{Retry: Retry{Initial: -1}}, "leave them zero for 1 second and 10 minutes"},
+		"the longest one, too":    {probesOnly, probes{Retry: Retry{Max: -1}}, "leave them zero for 1 second and 10 minutes"},
+		"delays that shrink":      {probesOnly, probes{Retry: Retry{Multiplier: 0.5}}, "would shrink delays; use 1 or more"},
+		"half a rate limit":       {probesOnly, probes{RateLimit: RateLimit{Passes: 2}}, "set both, or leave both zero for no limit"},
+		"no source":               {probesOnly, probes{Sources: sources{none}}, "source 0 of Options.Sources is nil; leave it out"},
+		"a negative interval":     {probesOnly, probes{Sources: sources{&trigger.Poll[*probe.Probe, int]{Every: -1, Fetch: func(context.Context, *probe.Probe) (int, error) { return 0, nil }}}}, "needs Every, the time between two fetches"},
+		"several of them at once": {probesOnly, probes{Deadline: -1, Workers: -1}, "2 minutes\n-1 workers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := New(nothing[*probe.Probe]{}, tt.o)
+			if err := c.SetupWithManager(managerWith{scheme: tt.scheme}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("SetupWithManager: %v, want %q in it", err, tt.want)
+			}
+			if _, err := c.Needs(tt.scheme); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Needs: %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
 // TestResumedAtAnotherTime: restarts that come sooner than a pass do not put it off for ever.
 func TestResumedAtAnotherTime(t *testing.T) {
 	t.Parallel()
