@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,8 +36,11 @@ func TestWaking(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		w.ready(w.create(name, 1))
 	}
-	stranger := w.child("stranger")
+	stranger, owned := w.child("stranger"), w.child("owned") // the second one is a child of the ConfigMap a, not of the Probe a
+	parent := read(w, w.child("a"))
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: parent.UID, Controller: new(true)}}
 	w.do(w.admin.Create(t.Context(), stranger))
+	w.do(w.admin.Create(t.Context(), owned))
 
 	t.Run("002-56 a change of a child is one call of its owner, and one of an unrelated object is none", func(t *testing.T) {
 		for range 2 {
@@ -49,6 +53,7 @@ func TestWaking(t *testing.T) {
 		}
 		w.patch(stranger, `{"data":{"size":"edited"}}`)
 		w.patch(stranger, `{"metadata":{"labels":{"x":"y"}}}`)
+		w.patch(owned, `{"data":{"size":"edited"}}`)
 		w.delete(stranger)
 		w.patch(w.child("b"), `{"metadata":{"labels":{"marker":"2"}}}`) // the watch delivers what happened before it first
 		w.next()

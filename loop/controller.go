@@ -109,7 +109,7 @@ func (c *Controller[T]) GroupVersionKind(scheme *runtime.Scheme) (schema.GroupVe
 func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 	gvk, err := c.GroupVersionKind(scheme)
 	if err != nil {
-		return nil, err
+		return nil, unregistered("the controller's kind", err)
 	}
 	if err := c.check(or(c.options.Name, strings.ToLower(gvk.Kind))); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (c *Controller[T]) Needs(scheme *runtime.Scheme) ([]Need, error) {
 		for _, obj := range s.Watches() {
 			watched, err := apiutil.GVKForObject(obj, scheme)
 			if err != nil {
-				return nil, err
+				return nil, unregistered("a kind that a source watches", err)
 			}
 			needs = append(needs, Need{GroupVersionKind: watched, Verbs: []string{"list", "watch"}})
 		}
@@ -156,7 +156,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		NewQueue:                queueOf(mgr),
 	})
 	if err != nil {
-		return fmt.Errorf("set up controller %s: %w", c.name, err)
+		return fmt.Errorf("set up controller %s, which needs a name (Options.Name) that no other controller of the process has: %w", c.name, err)
 	}
 	own := source.Kind(mgr.GetCache(), cached.New[T](), countEvents(c), newsFilter(c))
 	if err := ctrl.Watch(own); err != nil {
@@ -187,7 +187,7 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	c.scheme = mgr.GetScheme()
 	gvk, err := c.GroupVersionKind(c.scheme)
 	if err != nil {
-		return fmt.Errorf("the manager's scheme lacks the controller's kind; add its AddToScheme: %w", err)
+		return unregistered("the controller's kind", err)
 	}
 	c.gvk = gvk
 	if c.name, err = c.Name(c.scheme); err != nil {
@@ -196,7 +196,14 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 	if err := c.check(c.name); err != nil {
 		return err
 	}
-	if c.finalizer, err = c.finalizerName(mgr.GetRESTMapper()); err != nil {
+	for _, s := range c.options.Sources {
+		for _, obj := range s.Watches() {
+			if _, err := apiutil.GVKForObject(obj, c.scheme); err != nil {
+				return fmt.Errorf("set up controller %s: %w", c.name, unregistered("a kind that a source watches", err))
+			}
+		}
+	}
+	if err = c.nameFinalizer(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	c.client, c.live = mgr.GetClient(), mgr.GetAPIReader()
@@ -214,6 +221,10 @@ func (c *Controller[T]) wire(mgr manager.Manager) error {
 		c.log.Info("objects get a finalizer", "kind", c.gvk.Kind, "finalizer", c.finalizer, "because", c.why())
 	}
 	return nil
+}
+
+func unregistered(what string, err error) error {
+	return fmt.Errorf("the scheme lacks %s; add its AddToScheme: %w", what, err)
 }
 
 // observe decides whether the loop sets status.observedGeneration of the kind.
@@ -252,7 +263,7 @@ func (c *Controller[T]) check(name string) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}
-	if err := c.checkRevision(); err != nil {
+	if err := errors.Join(c.checkRevision(), c.checkFinalizer()); err != nil {
 		return fmt.Errorf("options of controller %s: %w", name, err)
 	}
 	return c.options.check(name)
@@ -265,6 +276,12 @@ func (o Options[T]) check(name string) error {
 	}
 	if o.Deadline < 0 {
 		problems = append(problems, fmt.Errorf("deadline %s is negative; leave it zero for 2 minutes", o.Deadline))
+	}
+	if o.Workers < 0 {
+		problems = append(problems, fmt.Errorf("%d workers are too few; leave it zero for 4", o.Workers))
+	}
+	if o.Retry.Initial < 0 || o.Retry.Max < 0 {
+		problems = append(problems, fmt.Errorf("retry delays from %s to %s cannot be negative; leave them zero for 1 second and 10 minutes", o.Retry.Initial, o.Retry.Max))
 	}
 	if o.Retry.Multiplier < 0 || (o.Retry.Multiplier > 0 && o.Retry.Multiplier < 1) {
 		problems = append(problems, fmt.Errorf("retry multiplier %g would shrink delays; use 1 or more", o.Retry.Multiplier))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
@@ -38,10 +39,17 @@ func TestExecution(t *testing.T) {
 		t.Parallel()
 		a := newAuthor(nil)
 		w := newControllerTest(t, a, options{})
-		w.create("a")
-		if c := w.next(a); c.Name != "a" || c.Generation != 1 {
-			t.Errorf("first call: got %s generation %d, want a generation 1", c.Name, c.Generation)
-		}
+		name := ""
+		prompt(t, "the call for an object that is created", 2*time.Second, func() time.Duration {
+			name += "a"
+			sent := time.Now()
+			w.create(name)
+			c := w.next(a)
+			if c.Name != name || c.Generation != 1 {
+				t.Errorf("first call: got %s generation %d, want %s generation 1", c.Name, c.Generation, name)
+			}
+			return c.At.Sub(sent)
+		})
 		w.resize(2)
 		if c := w.next(a); c.Generation != 2 {
 			t.Errorf("second call saw generation %d, want 2", c.Generation)
@@ -179,6 +187,40 @@ func TestExecution(t *testing.T) {
 			t.Errorf("the pending event was served after %s", gap)
 		}
 	})
+}
+
+// TestNoFinalizer proves what becomes of the finalizer of an earlier version of the operator.
+func TestNoFinalizer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		why  string
+		o    options
+		left string
+	}{
+		"its default name":  {"the earlier version named none", options{NoFinalizer: true}, finalizer},
+		"a name of its own": {"the earlier version had a name", options{NoFinalizer: true, Finalizer: "example.org/mine"}, "example.org/mine"},
+	} {
+		t.Run("002-14 "+name, func(t *testing.T) {
+			t.Parallel()
+			w := newNamespaceTest(t)
+			w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs", tt.left} })
+			w.create("b", func(p *probe.Probe) { p.Finalizers = []string{tt.left} })
+			b := w.get("b")
+			if err := w.admin.Delete(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			a := newAuthor(nil)
+			w.start(a, tt.o)
+			got := w.await("a", "to be Ready", ready)
+			if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
+				t.Errorf("%s; finalizers (-want +got):\n%s", tt.why, diff)
+			}
+			testenv.Gone(t, w.admin, b, "the object that was being deleted to be gone")
+			if diff := cmp.Diff([]string{"patch", "apply status"}, w.writes()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // removedOnce asserts that the one write outside the status took one finalizer off, and changed nothing else.
@@ -320,28 +362,32 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("finalizers: %v", c.Finalizers)
 		}
 	})
-	t.Run("002-14 no finalizer without something to undo", func(t *testing.T) {
-		t.Parallel()
-		a := newAuthor(nil)
-		w := newControllerTest(t, a, options{})
-		w.create("a", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
-		got := w.await("a", "to be Ready", ready)
-		if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
-			t.Errorf("finalizers (-want +got):\n%s", diff)
-		}
-	})
-	t.Run("002-15 without a Cleaner a deletion is no call", func(t *testing.T) {
-		t.Parallel()
-		a := newAuthor(nil)
-		w := newControllerTest(t, a, options{})
-		w.create("a")
-		w.next(a)
-		w.await("a", "to be Ready", ready)
-		quiet := w.listen(a)
-		w.delete()
-		w.gone()
-		quiet(time.Second)
-	})
+	for name, o := range map[string]options{"without a Cleaner": {}, "with NoFinalizer": {NoFinalizer: true}} {
+		t.Run("002-14 002-15 "+name+" there is no finalizer, and a deletion is no call", func(t *testing.T) {
+			t.Parallel()
+			a := newAuthor(nil)
+			w := newControllerTest(t, a, o)
+			w.create("b", func(p *probe.Probe) { p.Finalizers = []string{"example.org/theirs"} })
+			got := w.await("b", "to be Ready", ready)
+			if diff := cmp.Diff([]string{"example.org/theirs"}, got.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			w.create("a")
+			w.await("a", "to be Ready", ready)
+			for range 2 {
+				w.next(a)
+			}
+			for _, r := range w.probeWrites() {
+				if r.Subresource != "status" {
+					t.Errorf("written beside the status: %s %s", r, r.Body)
+				}
+			}
+			quiet := w.listen(a)
+			w.delete()
+			w.gone()
+			quiet(time.Second)
+		})
+	}
 	t.Run("002-16 a deletion during downtime is cleaned up after it", func(t *testing.T) {
 		t.Parallel()
 		a := cleaner{author: newAuthor(nil)}
@@ -399,4 +445,21 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("one life: finalizer, status, finalizer (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestNameTaken: in a manager that checks names, two controllers with one name are an error that says what to change.
+func TestNameTaken(t *testing.T) {
+	t.Parallel()
+	w := newNamespaceTest(t)
+	w.manage(func(mgr ctrl.Manager) error {
+		o := options{Name: "taken"}
+		if err := loop.New(newAuthor(nil), o).SetupWithManager(mgr); err != nil {
+			return err
+		}
+		const want = "set up controller taken, which needs a name (Options.Name) that no other controller of the process has"
+		if err := loop.New(newAuthor(nil), o).SetupWithManager(mgr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q in it", err, want)
+		}
+		return nil
+	}, func(o *ctrl.Options) { o.Controller.SkipNameValidation = nil })
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ import (
 // Finalizer returns the finalizer that the controller puts on objects of kind gvk, whose resource is plural, and why
 // they need it, as the end of a sentence: "because ...". Both are empty if they need none.
 func (c *Controller[T]) Finalizer(gvk schema.GroupVersionKind, plural string) (name, why string) {
-	name, why = plural+"."+gvk.Group+"/finalizer", "the controller cleans up before an object is deleted"
+	name, why = defaultFinalizer(gvk, plural), "the controller cleans up before an object is deleted"
 	if w, ok := c.author.(Decorator[T]); ok {
 		name, why = w.Finalizer(gvk)
 	}
@@ -35,27 +36,52 @@ func (c *Controller[T]) why() string {
 	return why
 }
 
-// finalizerName returns the finalizer's name, empty if the author has nothing to clean up.
-func (c *Controller[T]) finalizerName(mapper apimeta.RESTMapper) (string, error) {
-	if _, ok := c.author.(Cleaner[T]); !ok {
-		return "", nil
+// checkFinalizer returns why a controller cannot do without a finalizer.
+func (c *Controller[T]) checkFinalizer() error {
+	why := c.why()
+	switch {
+	case !c.options.NoFinalizer:
+		return nil
+	case c.wraps():
+		return errors.New("Options.NoFinalizer is set, but a reconciler of loop.Wrap looks after finalizers itself; leave NoFinalizer false")
+	case why != "":
+		return fmt.Errorf("Options.NoFinalizer is set, but objects need a finalizer because %s, which would never happen without one; "+
+			"leave NoFinalizer false, or remove what needs the finalizer", why)
 	}
-	if w, ok := c.author.(Decorator[T]); ok {
-		name, why := w.Finalizer(c.gvk)
-		if name = or(c.options.Finalizer, name); why == "" {
-			c.unneeded, name = name, ""
+	return nil
+}
+
+// nameFinalizer sets the finalizer that objects get, and the one that they do not need any more.
+func (c *Controller[T]) nameFinalizer(mapper apimeta.RESTMapper) error {
+	_, cleans := c.author.(Cleaner[T])
+	if !cleans && !c.options.NoFinalizer {
+		return nil
+	}
+	name := c.options.Finalizer
+	if w, ok := c.author.(Decorator[T]); ok && name == "" {
+		name, _ = w.Finalizer(c.gvk)
+	}
+	if name == "" && c.gvk.Group == "" {
+		return fmt.Errorf("objects of kind %s need a finalizer, and those of Kubernetes' core group get no name for it; "+
+			"set Options.Finalizer, for example to example.org/%s", c.gvk.Kind, c.name)
+	}
+	if name == "" {
+		mapping, err := mapper.RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
+		if err != nil {
+			return fmt.Errorf("the API server does not serve %s; install its CRD first: %w", c.gvk.GroupKind(), err)
 		}
-		return name, nil
+		name = defaultFinalizer(c.gvk, mapping.Resource.Resource)
 	}
-	if c.options.Finalizer != "" {
-		return c.options.Finalizer, nil
+	if c.why() == "" {
+		c.unneeded = name
+	} else {
+		c.finalizer = name
 	}
-	mapping, err := mapper.RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
-	if err != nil {
-		return "", fmt.Errorf("the API server does not serve %s; install its CRD first: %w", c.gvk.GroupKind(), err)
-	}
-	name, _ := c.Finalizer(c.gvk, mapping.Resource.Resource)
-	return name, nil
+	return nil
+}
+
+func defaultFinalizer(gvk schema.GroupVersionKind, plural string) string {
+	return plural + "." + gvk.Group + "/finalizer"
 }
 
 // dropUnneeded removes a finalizer that an earlier version of the operator needed, once nothing is left that it was for.

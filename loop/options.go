@@ -17,8 +17,15 @@ type Options[T client.Object] struct {
 	// lower case.
 	Name string
 
-	// Finalizer is the finalizer's name. Empty means <plural>.<group>/finalizer.
+	// Finalizer is the finalizer's name. Empty means <plural>.<group>/finalizer. Kinds of Kubernetes without a group, such as
+	// ConfigMap, need a name if the Reconciler is a [Cleaner].
 	Finalizer string
+
+	// NoFinalizer says that objects need no finalizer, whatever an earlier version of the operator did: the one that
+	// Finalizer names is removed from objects that have it. Those of others stay. A Reconciler that has something to clean
+	// up cannot have it: it is an error at the start. False means that objects have the finalizer if the Reconciler is a
+	// [Cleaner], and that one which an earlier version left on objects stays there.
+	NoFinalizer bool
 
 	// Workers is the number of objects that are reconciled concurrently. Zero means 4.
 	Workers int

@@ -112,6 +112,7 @@ func (c *Controller[T]) settled(obj T) bool {
 	return err == nil && s.LastPass.Inputs == inputs && s.AppliedGeneration == generation && s.ObservedGeneration == generation &&
 		obj.GetDeletionTimestamp().IsZero() &&
 		(c.finalizer == "" || controllerutil.ContainsFinalizer(obj, c.finalizer)) &&
+		(c.unneeded == "" || !controllerutil.ContainsFinalizer(obj, c.unneeded)) &&
 		meta.IsStatusConditionTrue(s.Conditions, api.ConditionReady) &&
 		!writtenByOthers(obj, string(c.fieldOwner()), fieldLastPass) && !writtenByOthers(obj, string(c.fieldOwner()), fieldApplied)
 }

@@ -276,3 +276,26 @@ func TestCredentialsAmongArguments(t *testing.T) {
 		t.Errorf("exit code %d, complaint %q", got.Code, got.ErrOut)
 	}
 }
+
+// TestNamesAreTaken: two controllers with one name have one field manager, which is an error before anything runs.
+func TestNamesAreTaken(t *testing.T) {
+	t.Parallel()
+	two := func(name string) operator.Options {
+		o := probeOperator()
+		o.Controllers = func() ([]operator.Controller, error) {
+			return []operator.Controller{
+				loop.New(greeter{new("hello")}, loop.Options[*probe.Probe]{}),
+				loop.New(greeter{new("hello")}, loop.Options[*probe.Probe]{Name: name}),
+			}, nil
+		}
+		return o
+	}
+	const want = `the controllers of Probe.probe.trimtab.dev and of Probe.probe.trimtab.dev are both named "probe" and have one field manager, ` +
+		"so each would take back what the other one writes; set Options.Name of one of them"
+	if _, err := operator.Manifests(two(""), operator.ManifestOptions{Namespace: "n"}); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := operator.Manifests(two("probe-auditor"), operator.ManifestOptions{Namespace: "n"}); err != nil {
+		t.Errorf("two controllers of one kind with names of their own: %v", err)
+	}
+}

@@ -159,6 +159,7 @@ type design struct {
 	scheme      *runtime.Scheme
 	controllers []Controller
 	kinds       []schema.GroupVersionKind // of controllers, in their order
+	named       map[string]schema.GroupVersionKind
 	needs       []loop.Need
 	recorded    []schema.GroupVersionKind // those of controllers that keep records
 	resources   resources
@@ -181,7 +182,7 @@ func (o Options) read() (*design, error) {
 
 // design returns what the options describe with a scheme and CRDs that were read before.
 func (o Options) design(scheme *runtime.Scheme, crds []*apiextensionsv1.CustomResourceDefinition) (*design, error) {
-	d := &design{options: o, scheme: scheme, resources: resources{crds}, needs: slices.Clone(o.Needs)}
+	d := &design{options: o, scheme: scheme, resources: resources{crds}, needs: slices.Clone(o.Needs), named: map[string]schema.GroupVersionKind{}}
 	if o.Controllers != nil {
 		var err error
 		if d.controllers, err = o.Controllers(); err != nil {
@@ -194,6 +195,9 @@ func (o Options) design(scheme *runtime.Scheme, crds []*apiextensionsv1.CustomRe
 			return nil, unregistered(err)
 		}
 		if err := d.checkStatus(gvk); err != nil {
+			return nil, err
+		}
+		if err := d.checkName(c, gvk); err != nil {
 			return nil, err
 		}
 		needs, err := c.Needs(scheme)
@@ -209,6 +213,26 @@ func (o Options) design(scheme *runtime.Scheme, crds []*apiextensionsv1.CustomRe
 	var err error
 	d.hooks, err = d.readWebhooks()
 	return d, err
+}
+
+// checkName returns an error if an earlier controller has the same name, from which its field manager is made.
+func (d *design) checkName(c Controller, gvk schema.GroupVersionKind) error {
+	n, ok := c.(interface {
+		Name(*runtime.Scheme) (string, error)
+	})
+	if !ok {
+		return nil
+	}
+	name, err := n.Name(d.scheme)
+	if err != nil {
+		return unregistered(err)
+	}
+	if other, taken := d.named[name]; taken {
+		return fmt.Errorf("the controllers of %s and of %s are both named %q and have one field manager, so each would take back what the other one writes; "+
+			"set Options.Name of one of them", other.GroupKind(), gvk.GroupKind(), name)
+	}
+	d.named[name] = gvk
+	return nil
 }
 
 // checkStatus returns an error if the operator's own CRD of a kind does not allow it to write status.
