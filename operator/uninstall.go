@@ -102,7 +102,7 @@ func (u *uninstall) run(ctx context.Context, args []string) error {
 		return u.say("no object needs the operator")
 	case u.policy == policyRefuse:
 		return fmt.Errorf("%s; nothing would delete what they stand for once the operator is gone. Delete them first, or choose another policy "+
-			"(--policy, or uninstall.policy among the values of the chart, by helm upgrade before helm uninstall): "+
+			"(--policy, or uninstall.policy among the values of the chart; helm rollback to the present revision, and helm upgrade, before helm uninstall): "+
 			"cascade deletes them, orphan leaves them and what they stand for", listed(held))
 	}
 	return u.cascade(ctx, held)

@@ -60,7 +60,7 @@ func TestUninstall(t *testing.T) {
 	}
 	got := run("refuse", "1m")
 	if want := "cleaning-operator: 23 objects exist: Probe " + op.Namespace + "/first, Probe " + op.Namespace + "/more-00, "; got.Code != 1 ||
-		!strings.HasPrefix(got.ErrOut, want) || !strings.Contains(got.ErrOut, "/more-18, 3 more; nothing would delete what they stand for") || !strings.Contains(got.ErrOut, "helm upgrade before helm uninstall") {
+		!strings.HasPrefix(got.ErrOut, want) || !strings.Contains(got.ErrOut, "/more-18, 3 more; nothing would delete what they stand for") || !strings.Contains(got.ErrOut, "helm upgrade, before helm uninstall") {
 		t.Errorf("refuse: %+v\nwant exit code 1, and 20 of 23 objects, and the way out", got)
 	}
 	if live := testenv.Wait(t, op.Client, first.DeepCopy(), "the object", func(*probe.Probe) bool { return true }); live.ResourceVersion != first.ResourceVersion {
@@ -96,6 +96,7 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	if got := run("--policy=cascade", "--timeout=3s"); got.Code != 1 || !strings.Contains(got.ErrOut, "after 3s, 1 object exists: Probe "+namespace+"/a; their conditions say what") {
 		t.Errorf("cascade: %+v", got)
 	}
+	p = testenv.Wait(t, c, p, "deletion to wait for others", func(p *probe.Probe) bool { return p.DeletionTimestamp != nil })
 	p.Finalizers = nil
 	if err := c.Update(t.Context(), p); err != nil {
 		t.Fatal(err)

@@ -77,6 +77,10 @@ func TestPackage(t *testing.T) {
 	}
 	testenv.Wait(t, s.admin, s.deployment(), "the operator", func(d *appsv1.Deployment) bool { return d.DeletionTimestamp == nil })
 
+	// A release whose uninstallation was refused can be upgraded after a rollback to itself.
+	if err := s.rollback(2); err != nil {
+		t.Fatal("helm rollback:", err)
+	}
 	nowhere["uninstall"] = map[string]any{"policy": "orphan"}
 	if err := s.upgrade(nowhere); err != nil {
 		t.Fatal("helm upgrade:", err)
@@ -211,6 +215,14 @@ func (s *shipped) upgrade(values map[string]any) error {
 	}
 	_, err = u.RunWithContext(s.t.Context(), operatorName, c, values)
 	return err
+}
+
+// rollback is helm rollback.
+func (s *shipped) rollback(revision int) error {
+	s.t.Helper()
+	r := action.NewRollback(s.helm())
+	r.Version, r.WaitStrategy, r.Timeout = revision, kube.HookOnlyStrategy, patience
+	return r.Run(operatorName)
 }
 
 // uninstall is helm uninstall. No simulated node takes the pod of the hook; the test runs it, and returns what it said.

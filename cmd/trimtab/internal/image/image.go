@@ -44,6 +44,7 @@ func Parse(text string) (Platform, error) {
 	return Platform{system, architecture}, nil
 }
 
+// String returns the platform as [Parse] takes it.
 func (p Platform) String() string { return p.OS + "/" + p.Architecture }
 
 // User is the user and the group as whom the program runs: numbers, because Kubernetes can then see that it is not root.
