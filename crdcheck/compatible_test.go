@@ -74,8 +74,10 @@ func TestCompatibleFields(t *testing.T) {
 		"removed below a map":  {why: "paths name maps", before: "a: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}", after: "a: {type: object, additionalProperties: {type: object}}", want: []string{"spec.a{}.b is removed; it is dropped from objects that have it"}},
 		"removed but kept":     {why: "unknown fields stay", before: "a: {type: object, properties: {b: {type: string}}}", after: "a: {type: object, x-kubernetes-preserve-unknown-fields: true}"},
 		"fields to a map":      {why: "each field is an entry", before: "a: {type: object, properties: {b: {type: string}}}", after: "a: {type: object, additionalProperties: {type: string}}"},
-		"fields to a map of others": {why: "the entries have another type", before: "a: {type: object, properties: {b: {type: string}}}", after: "a: {type: object, additionalProperties: {type: integer}}",
-			want: []string{"spec.a.b is of type integer instead of string"}},
+		"fields to a map of others": {
+			why: "the entries have another type", before: "a: {type: object, properties: {b: {type: string}}}", after: "a: {type: object, additionalProperties: {type: integer}}",
+			want: []string{"spec.a.b is of type integer instead of string"},
+		},
 		"type":              {why: "stored values are wrong", before: "a: {type: string}", after: "a: {type: integer}", want: []string{"spec.a is of type integer instead of string"}},
 		"wider type":        {why: "an integer is a number", before: "a: {type: integer}", after: "a: {type: number}"},
 		"narrower type":     {why: "1.5 is no integer", before: "a: {type: number}", after: "a: {type: integer}", want: []string{"spec.a is of type integer instead of number"}},
@@ -101,10 +103,14 @@ func TestCompatibleFields(t *testing.T) {
 		"minLength 0":       {why: "it limits nothing", before: "a: {type: string}", after: "a: {type: string, minLength: 0}"},
 		"limits of numbers": {why: "both sides", before: "a: {type: integer, minimum: 1, maximum: 9}", after: "a: {type: integer, minimum: 2, maximum: 8}", want: []string{"spec.a has maximum 8 now, and 9 before", "spec.a has minimum 2 now, and 1 before"}},
 		"minimum 0":         {why: "negative numbers are refused", before: "a: {type: integer}", after: "a: {type: integer, minimum: 0}", want: []string{"spec.a has minimum 0 now"}},
-		"exclusive": {why: "the limit itself is refused", before: "a: {type: number, minimum: 1, maximum: 9}", after: "a: {type: number, minimum: 1, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: true}",
-			want: []string{"spec.a cannot be its maximum 9 itself any more", "spec.a cannot be its minimum 1 itself any more"}},
-		"sizes": {why: "lists and maps have limits, too", before: "a: {type: array, items: {type: string}}, b: {type: object, additionalProperties: {type: string}}", after: "a: {type: array, maxItems: 3, minItems: 1, items: {type: string}}, b: {type: object, maxProperties: 3, minProperties: 1, additionalProperties: {type: string}}",
-			want: []string{"spec.a has maxItems 3 now", "spec.a has minItems 1 now", "spec.b has maxProperties 3 now", "spec.b has minProperties 1 now"}},
+		"exclusive": {
+			why: "the limit itself is refused", before: "a: {type: number, minimum: 1, maximum: 9}", after: "a: {type: number, minimum: 1, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: true}",
+			want: []string{"spec.a cannot be its maximum 9 itself any more", "spec.a cannot be its minimum 1 itself any more"},
+		},
+		"sizes": {
+			why: "lists and maps have limits, too", before: "a: {type: array, items: {type: string}}, b: {type: object, additionalProperties: {type: string}}", after: "a: {type: array, maxItems: 3, minItems: 1, items: {type: string}}, b: {type: object, maxProperties: 3, minProperties: 1, additionalProperties: {type: string}}",
+			want: []string{"spec.a has maxItems 3 now", "spec.a has minItems 1 now", "spec.b has maxProperties 3 now", "spec.b has minProperties 1 now"},
+		},
 		"multiple":      {why: "others are refused", before: "a: {type: integer}", after: "a: {type: integer, multipleOf: 5}", want: []string{"spec.a has to be a multiple of 5 now"}},
 		"pattern":       {why: "nobody can tell which texts match both", before: "a: {type: string, pattern: ^a}", after: "a: {type: string, pattern: ^b}", want: []string{"spec.a has to match the pattern ^b now"}},
 		"no pattern":    {why: "more is allowed", before: "a: {type: string, pattern: ^a}", after: "a: {type: string}"},
@@ -115,9 +121,11 @@ func TestCompatibleFields(t *testing.T) {
 		"combination":   {why: "it is not evaluated here", before: "a: {type: integer}", after: "a: {type: integer, anyOf: [{minimum: 1}]}", want: []string{"spec.a has other conditions in anyOf; compare them by eye"}},
 		"drops unknown": {why: "fields are lost", before: "a: {type: object, x-kubernetes-preserve-unknown-fields: true}", after: "a: {type: object}", want: []string{"spec.a drops fields that its schema does not name now"}},
 		"list type":     {why: "equal entries are refused", before: "a: {type: array, items: {type: string}}", after: "a: {type: array, x-kubernetes-list-type: set, items: {type: string}}", want: []string{"spec.a is a list of type set instead of atomic; server-side apply merges it in another way, and it may be refused"}},
-		"list keys": {why: "entries are merged in another way", before: "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x], items: {type: object, properties: {x: {type: string}, z: {type: string}}}}",
+		"list keys": {
+			why: "entries are merged in another way", before: "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x], items: {type: object, properties: {x: {type: string}, z: {type: string}}}}",
 			after: "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x, z], items: {type: object, properties: {x: {type: string}, z: {type: string}}}}",
-			want:  []string{`the entries of spec.a are told apart by ["x" "z"] instead of ["x"]`}},
+			want:  []string{`the entries of spec.a are told apart by ["x" "z"] instead of ["x"]`},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	testenv.Gone(t, c, p, "deletion by cascade")
 	for want, args := range map[string][]string{
 		`--policy "keep": use refuse, cascade or orphan`: {"--policy=keep"},
-		`too many arguments ["probes"]`:                   {"probes"},
+		`too many arguments ["probes"]`:                  {"probes"},
 	} {
 		if got := run(args...); got.Code != 1 || !strings.Contains(got.ErrOut, want) {
 			t.Errorf("%q: %+v, want exit code 1 and %q", args, got, want)

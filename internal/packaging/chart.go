@@ -238,7 +238,7 @@ func (c *chart) extras() error {
 		{"poddisruptionbudget.yaml", "$.Values.podDisruptionBudget.enabled", c.disruption(chart)},
 		{"networkpolicy.yaml", "$.Values.networkPolicy.enabled", c.network(chart)},
 		{"prometheusrule.yaml", "$.Values.metrics.prometheusRule.enabled", c.prometheus(chart, "PrometheusRule", map[string]any{"groups": c.AlertGroups})},
-		{"dashboard.yaml", "$.Values.metrics.dashboard.enabled", c.Model.dashboard(chart)},
+		{"dashboard.yaml", "$.Values.metrics.dashboard.enabled", c.dashboard(chart)},
 	}
 	if s := c.metricsService(chart); s != nil {
 		of = append(of, []struct {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -146,15 +145,4 @@ func fields(o client.Object) (map[string]any, error) {
 		unstructured.RemoveNestedField(content, "spec")
 	}
 	return content, nil
-}
-
-// indent returns a text with spaces before each of its lines.
-func indent(text []byte, spaces int) string {
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	for i, line := range lines {
-		if line != "" {
-			lines[i] = strings.Repeat(" ", spaces) + line
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
 }

@@ -1,6 +1,8 @@
 package packaging
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -101,9 +103,7 @@ func (m Model) prometheus(o Objects, kind string, spec map[string]any) *unstruct
 func (m Model) dashboard(o Objects) client.Object {
 	meta := m.meta(o, "-dashboard")
 	meta.Labels = map[string]string{"grafana_dashboard": "1"}
-	for k, v := range o.Deployment.Labels {
-		meta.Labels[k] = v
-	}
+	maps.Copy(meta.Labels, o.Deployment.Labels)
 	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta,
 		Data: map[string]string{m.Installation + ".json": string(m.Dashboard)},

@@ -2,6 +2,7 @@ package packaging
 
 import (
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,11 +127,11 @@ func (c *chart) hookJob() (string, error) {
 
 // hookArguments returns what stands for the arguments of the hook: the command, and the flags of the manager.
 func (c *chart) hookArguments() string {
-	list := "list " + strconv.Quote(c.Uninstall) + ` (printf "--policy=%s" $.Values.uninstall.policy) (printf "--timeout=%s" $.Values.uninstall.timeout) "--"`
+	list := []string{"list", strconv.Quote(c.Uninstall), `(printf "--policy=%s" $.Values.uninstall.policy) (printf "--timeout=%s" $.Values.uninstall.timeout) "--"`}
 	for _, flag := range c.Flags {
-		list += " " + strconv.Quote(flag)
+		list = append(list, strconv.Quote(flag))
 	}
-	chosen := "(concat (" + list + ") $.Values.args)"
+	chosen := "(concat (" + strings.Join(list, " ") + ") $.Values.args)"
 	if c.Restricted != nil {
 		chosen = "(concat " + chosen + " (" + everywhere + ` | ternary (list) (list (printf "--watch-namespaces=%s" (join "," $.Values.namespaces)))))`
 	}

@@ -57,17 +57,17 @@ func newCRDDiff() *cobra.Command {
 
 type definitions map[string]*apiextensionsv1.CustomResourceDefinition
 
-func crdsToCompare(ctx context.Context, flags *genericclioptions.ConfigFlags, old, new string) (before, after definitions, err error) {
+func crdsToCompare(ctx context.Context, flags *genericclioptions.ConfigFlags, from, to string) (before, after definitions, err error) {
 	read := func(where string) (definitions, error) {
 		if where == inCluster {
 			return crdsOfCluster(ctx, flags)
 		}
 		return crdsIn(where)
 	}
-	if before, err = read(old); err != nil {
+	if before, err = read(from); err != nil {
 		return nil, nil, err
 	}
-	after, err = read(new)
+	after, err = read(to)
 	return before, after, err
 }
 

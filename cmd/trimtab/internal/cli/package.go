@@ -90,7 +90,7 @@ func (p *packaging) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // nobody else knows it
+	defer os.RemoveAll(folder)
 	progress := steps.New(cmd.ErrOrStderr())
 	i := image.Image{Name: p.image, Binaries: map[image.Platform]string{}, Roots: roots}
 	host := image.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
