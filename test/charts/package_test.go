@@ -23,7 +23,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -258,11 +257,12 @@ func (s *shipped) container(pod *corev1.Pod) string {
 	s.t.Helper()
 	cmd := s.as(pod.Spec.ServiceAccountName, pod.Spec.Containers[0].Args)
 	out, err := cmd.CombinedOutput()
+	before := pod.DeepCopy() // the scheduler writes to the pod, too
 	pod.Status.Phase = corev1.PodSucceeded
 	if err != nil {
 		pod.Status.Phase = corev1.PodFailed
 	}
-	if err := s.admin.Status().Update(s.t.Context(), pod); err != nil && !apierrors.IsConflict(err) {
+	if err := s.admin.Status().Patch(s.t.Context(), pod, client.MergeFrom(before)); err != nil {
 		s.t.Error(err)
 	}
 	return string(out)
