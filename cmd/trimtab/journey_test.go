@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,6 +192,7 @@ func (j *journey) develop(command string) time.Duration {
 	}
 	if strings.Contains(lines.Text(), "✔ examples") {
 		j.awaitReady()
+		j.look(log.String())
 	} else {
 		j.t.Error("the example was not applied")
 	}
@@ -206,6 +208,25 @@ func (j *journey) develop(command string) time.Duration {
 		j.t.Errorf("left behind: %v, %v", left, err)
 	}
 	return took
+}
+
+// look opens the dashboard whose address was printed.
+func (j *journey) look(printed string) {
+	j.t.Helper()
+	_, address, _ := strings.Cut(printed, "dashboard: ")
+	address, _, _ = strings.Cut(address, "\n")
+	request, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	answer, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(request)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
+		j.t.Errorf("the dashboard at %s answers %s, want it to let its owner in", address, answer.Status)
+	}
 }
 
 func (j *journey) awaitReady() {

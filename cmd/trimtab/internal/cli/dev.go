@@ -80,10 +80,28 @@ func develop(ctx context.Context, cluster string, o dev.Options) (err error) {
 	return fmt.Errorf("--cluster %q is not known; use embedded or current", cluster)
 }
 
-// session runs a session. Ctrl-C is its normal end.
+// session runs a session with a dashboard. Ctrl-C is its normal end.
 func session(ctx context.Context, o dev.Options) error {
 	o.Config.QPS = -1 // one question asks many times, and nothing afterwards
-	return dev.Run(ctx, o)
+	t, err := targetOf(o.Config)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	shown, failed := make(chan string, 1), make(chan error, 1)
+	go func() {
+		failed <- serveUI(serving, "127.0.0.1:0", t.dashboard("trimtab dev"), func(url string) { shown <- url })
+	}()
+	select {
+	case url := <-shown:
+		fmt.Fprintf(o.Out, "  dashboard: %s\n\n", url)
+	case err := <-failed:
+		stop()
+		return err
+	}
+	err = dev.Run(ctx, o)
+	stop()
+	return errors.Join(err, <-failed)
 }
 
 // embedded runs a session in the cluster of `trimtab cluster`, which is started, and ends with the session, if it does not run.

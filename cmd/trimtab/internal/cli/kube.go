@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
@@ -79,6 +81,21 @@ func (k *kube) target() (target, error) {
 		return target{}, err
 	}
 	return target{config, c, mapper, server, namespace}, nil
+}
+
+// targetOf is a whole cluster, without a kubeconfig.
+func targetOf(config *rest.Config) (target, error) {
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return target{}, err
+	}
+	cache := memory.NewMemCacheClient(server)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cache)
+	c, err := client.NewWithWatch(config, client.Options{Mapper: mapper})
+	if err != nil {
+		return target{}, err
+	}
+	return target{config: config, client: c, mapper: mapper, server: cache}, nil
 }
 
 // kindOf returns the kind that a word means, as kubectl takes it: a kind, a resource, a short name, maybe with its group.

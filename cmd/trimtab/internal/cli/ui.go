@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -48,7 +47,7 @@ func newUI() *cobra.Command {
 			if raw, err := k.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && name == "" {
 				name = raw.CurrentContext
 			}
-			return serveUI(cmd, address, t.dashboard(name))
+			return serveUI(cmd.Context(), address, t.dashboard(name), func(url string) { fmt.Fprintln(cmd.OutOrStdout(), url) })
 		},
 	}
 	k.bind(cmd, true)
@@ -65,28 +64,27 @@ func onLoopback(address string) error {
 	return nil
 }
 
-// serveUI serves until the command ends.
-func serveUI(cmd *cobra.Command, address string, o ui.Options) error {
+// serveUI serves until ctx ends. It tells the address as soon as the dashboard can be opened.
+func serveUI(ctx context.Context, address string, o ui.Options, tell func(url string)) error {
 	var listening net.ListenConfig
-	l, err := listening.Listen(cmd.Context(), "tcp", address)
+	l, err := listening.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("--address %s: %w; use another port, or 0 for a free one", address, err)
 	}
 	s := ui.New(o)
-	server := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return cmd.Context() }}
+	server := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	var running sync.WaitGroup
-	running.Go(func() { s.Run(cmd.Context()) })
+	defer running.Wait()
+	running.Go(func() { s.Run(ctx) })
 	running.Go(func() {
-		<-cmd.Context().Done()
+		<-ctx.Done()
 		_ = server.Close() // streams have no end
 	})
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", s.URL(l.Addr()))
-	err = server.Serve(l)
-	running.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	tell(s.URL(l.Addr()))
+	if err := server.Serve(l); ctx.Err() == nil {
+		return fmt.Errorf("serve the dashboard: %w", err)
 	}
-	return err
+	return nil
 }
 
 // fresh is how long kinds and permissions that were looked up are taken as they were.

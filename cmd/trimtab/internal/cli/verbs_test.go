@@ -363,14 +363,15 @@ status: {observedGeneration: 1, state: Failed, conditions: [{type: Ready, status
 		d.do(d.client.Create(t.Context(), event))
 	}
 	d.asks(asks{
-		"history":               {"one time axis", []string{"history", "probe/a"}, "", 0, []string{"2026-01-02 ", "Ready became False (now QuotaExceeded): 10 of 10 in use", "it was created", "last write of a writer that owns spec.size; the present generation, 1, is not newer", "status written", "CreateFailed: quota 10/10 (7 times since ", "by shop-operator", "Not kept: events are deleted after an hour", "the object keeps no history in its status"}},
-		"history, since":        {"only the newest", []string{"history", "probe/a", "--since", "1h"}, "", 0, []string{"CreateFailed"}},
-		"history, bad since":    {"bad input", []string{"history", "probe/a", "--since", "-1h"}, "", 1, []string{"--since: -1h0m0s is in the future"}},
-		"history, gone":         {"by its events alone", []string{"history", "probe/gone"}, "", 0, []string{"event  Deleted: it was deleted"}},
-		"history, never":        {"an error", []string{"history", "probe/never"}, "", 1, []string{"Probe NS/never does not exist, and there are no events about it"}},
-		"history, only reading": {"without events", []string{"history", "probe/a"}, reader, 0, []string{"it was created", "Not seen: ", "events in namespace NS: forbidden"}},
-		"history, another kind": {"any object", []string{"history", "configmap/plain"}, "", 0, []string{"it was created", "metadata.finalizers"}},
-		"history, its operator": {"since when it leads", []string{"history", "thing/new"}, "", 0, []string{"op-NS-1_u became the leader of operator NS/op-NS"}},
+		"history":                  {"one time axis", []string{"history", "probe/a"}, "", 0, []string{"2026-01-02 ", "Ready became False (now QuotaExceeded): 10 of 10 in use", "it was created", "last write of a writer that owns spec.size; the present generation, 1, is not newer", "status written", "CreateFailed: quota 10/10 (7 times since ", "by shop-operator", "Not kept: events are deleted after an hour", "the object keeps no history in its status"}},
+		"history, since":           {"only the newest", []string{"history", "probe/a", "--since", "1h"}, "", 0, []string{"CreateFailed"}},
+		"history, bad since":       {"bad input", []string{"history", "probe/a", "--since", "-1h"}, "", 1, []string{"--since: -1h0m0s is in the future"}},
+		"history, gone":            {"by its events alone", []string{"history", "probe/gone"}, "", 0, []string{"event  Deleted: it was deleted"}},
+		"history, never":           {"an error", []string{"history", "probe/never"}, "", 1, []string{"Probe NS/never does not exist, and there are no events about it"}},
+		"history, only reading":    {"without events", []string{"history", "probe/a"}, reader, 0, []string{"it was created", "Not seen: ", "events in namespace NS: forbidden"}},
+		"history, another kind":    {"any object", []string{"history", "configmap/plain"}, "", 0, []string{"it was created", "metadata.finalizers"}},
+		"adopt, a custom resource": {"without an external one", []string{"adopt", "probe/a"}, "", 1, []string{"objects of kind Probe stand for nothing that could be adopted"}},
+		"history, its operator":    {"since when it leads", []string{"history", "thing/new"}, "", 0, []string{"op-NS-1_u became the leader of operator NS/op-NS"}},
 	})
 	_, out := ask(t.Context(), "history", "probe/a", "-o", "json", "-n", d.namespace, "--kubeconfig", d.file)
 	var h model.History

@@ -180,7 +180,7 @@ func (a *asking) deleting(ctx context.Context, o Object) *Cause {
 	}
 	cause := &Cause{
 		Code: Finalizer, Text: fmt.Sprintf("is being deleted since %s ago and waits for finalizer %s", a.since(*o.live.GetDeletionTimestamp()), strings.Join(finalizers, ", ")),
-		Remedy: "whoever has put the finalizer there has to remove it; without it, what it protects stays",
+		Remedy: fmt.Sprintf("whoever has put the finalizer there has to remove it; what it protects: kubectl trimtab unstick %s%s", o.Ref, inNamespace(o.Ref)),
 	}
 	if text != "" {
 		cause.Evidence = append(cause.Evidence, "status: "+text)
