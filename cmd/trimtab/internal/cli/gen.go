@@ -66,7 +66,7 @@ func moduleRoot() (string, error) {
 			return "", err
 		}
 		if d == filepath.Dir(d) {
-			return "", fmt.Errorf("no go.mod at or above %s; run trimtab gen in the module of an operator", dir)
+			return "", fmt.Errorf("no go.mod at or above %s; run this in the module of an operator", dir)
 		}
 	}
 }

@@ -146,16 +146,20 @@ func (s *session) turn(ctx context.Context, again bool) error {
 	s.files = files
 	wrong := s.try(ctx, time.Now(), first)
 	s.failed = wrong != nil
-	if wrong == nil || ctx.Err() != nil {
-		return nil
-	}
-	s.print.Line("%s", indented(wrong.Error()))
-	if s.process != nil {
-		s.print.Line("  The operator that runs goes on. Save a file to try again.")
-	} else {
-		s.print.Line("  No operator runs. Save a file to try again.")
+	if s.failed && ctx.Err() == nil {
+		s.explain(wrong)
 	}
 	return nil
+}
+
+// explain shows why a turn has failed, and what runs now.
+func (s *session) explain(wrong error) {
+	s.print.Line("%s", indented(wrong.Error()))
+	now := "No operator runs."
+	if s.process != nil {
+		now = "The operator that runs goes on."
+	}
+	s.print.Line("  %s Save a file to try again.", now)
 }
 
 func (s *session) try(ctx context.Context, began time.Time, first bool) error {
