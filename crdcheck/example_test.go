@@ -60,3 +60,25 @@ spec:
 	// CRD shops.example.org, version v1: spec.cacheRef is a dependency by labels, which finds any number of objects; make it the name of one object
 	// CRD shops.example.org, version v1: spec.databaseInstance takes texts that are no name of an object; add maxLength: 253, pattern: ^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$
 }
+
+// A text that was free may only be one of two now.
+func ExampleCompatible() {
+	read := func(size string) *apiextensionsv1.CustomResourceDefinition {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := yaml.Unmarshal([]byte(`
+metadata: {name: shops.example.org}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: `+size+`}}}}
+`), crd)
+		if err != nil {
+			panic(err)
+		}
+		return crd
+	}
+	fmt.Println(crdcheck.Compatible(read("{type: string}"), read("{type: string, enum: [small, large]}")))
+	// Output:
+	// CRD shops.example.org, version v1: spec.size is limited to the values "small", "large" now
+}

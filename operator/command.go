@@ -39,7 +39,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", redacted(err), cmd.CommandPath())
 	})
-	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
+	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), packageCmd(o), uninstallCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
 	return root
 }
 
@@ -155,10 +155,16 @@ func manifestsCmd(o Options) *cobra.Command {
 			return printYAML(cmd.OutOrStdout(), objects)
 		},
 	}
-	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "namespace in which the operator runs; after a change, objects of the previous one are ignored (default: "+o.Name+")")
-	cmd.Flags().StringToStringVar(&m.FromSecret, "from-secret", nil, "take the value of a flag from a Secret: FLAG=SECRET/KEY, for flags that name a secret or a file")
-	cmd.Flags().StringVar(&m.Image, "image", "", "image of the operator (default: "+o.Name+":latest)")
+	m.flags(cmd, o.Name)
 	return cmd
+}
+
+// flags defines the flags of m that an operator has.
+func (m *ManifestOptions) flags(cmd *cobra.Command, operator string) {
+	f := cmd.Flags()
+	f.StringVar(&m.Namespace, "namespace", "", "namespace in which the operator runs; after a change, objects of the previous one are ignored (default: "+operator+")")
+	f.StringToStringVar(&m.FromSecret, "from-secret", nil, "take the value of a flag from a Secret: FLAG=SECRET/KEY, for flags that name a secret or a file")
+	f.StringVar(&m.Image, "image", "", "image of the operator (default: "+operator+":latest)")
 }
 
 func versionCmd(o Options) *cobra.Command {

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -18,13 +17,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/internal/packaging"
 	"github.com/trimtab-dev/trimtab/internal/plain"
 )
 
@@ -77,60 +74,83 @@ func warnOfSecrets(args []string, f *pflag.FlagSet, warn func(string)) {
 // manifests returns the wanted part of the manifests. It calls warn for what an author may have
 // forgotten.
 func manifests(o Options, m ManifestOptions, p part, warn func(string)) ([]client.Object, error) {
-	m.Image = cmp.Or(m.Image, o.Name+":latest")
-	var s settings
-	f, err := s.parse(o, m.Args)
+	i, err := o.installation(&m, p, warn)
 	if err != nil {
 		return nil, err
-	}
-	m.Namespace = cmp.Or(m.Namespace, s.installation, o.Name)
-	mounted, err := mounts(m.FromSecret, f)
-	if err != nil {
-		return nil, err
-	}
-	warnOfSecrets(m.Args, f, warn)
-	fromSecrets, err := setMounts(o.Name, mounted, f)
-	if err != nil {
-		return nil, err
-	}
-	d, err := o.read()
-	if err != nil {
-		return nil, err
-	}
-	if err := d.govern(s); err != nil {
-		return nil, err
-	}
-	if p != partRBAC {
-		if err := d.missing(warn); err != nil {
-			return nil, err
-		}
 	}
 	switch p {
 	case partAll:
-		access, err := d.rbac(m, s)
-		if err != nil {
-			return nil, err
-		}
-		m.Args = append(slices.Clone(m.Args), fromSecrets...)
-		deployment, err := d.deployment(m, s)
-		if err != nil {
-			return nil, err
-		}
-		if err := d.explain(deployment); err != nil {
-			return nil, err
-		}
-		mountAll(o.Name, mounted, &deployment.Spec.Template.Spec)
-		if err := d.exposeWebhooks(&deployment.Spec.Template.Spec, s); err != nil {
-			return nil, err
-		}
-		return slices.Concat(d.definitions(), namespace(m), access, d.recordPolicy(), d.webhookService(m.Namespace), []client.Object{deployment}, d.webhookConfigurations(m.Namespace, s)), nil
+		objects, err := i.objects(m)
+		return objects.All(), err
 	case partCRDs:
-		return d.definitions(), nil
+		return i.design.definitions(), nil
 	case partRBAC:
-		access, err := d.rbac(m, s)
-		return slices.Concat(namespace(m), access, d.recordPolicy()), err
+		access, err := i.design.rbac(m, i.settings)
+		return slices.Concat(namespace(m), access, i.design.recordPolicy()), err
 	}
 	return nil, fmt.Errorf("unknown manifests %q; use crds, rbac or all", p)
+}
+
+// installation is an operator with the settings with which it is installed.
+type installation struct {
+	design   *design
+	settings settings
+	mounted  []mount
+	flags    *pflag.FlagSet
+}
+
+// installation reads the flags of the manager in m, and then the operator. It completes m. The part says what is to be warned of.
+func (o Options) installation(m *ManifestOptions, p part, warn func(string)) (installation, error) {
+	m.Image = cmp.Or(m.Image, o.Name+":latest")
+	var i installation
+	var err error
+	if i.flags, err = i.settings.parse(o, m.Args); err != nil {
+		return i, err
+	}
+	m.Namespace = cmp.Or(m.Namespace, i.settings.installation, o.Name)
+	if i.mounted, err = mounts(m.FromSecret, i.flags); err != nil {
+		return i, err
+	}
+	warnOfSecrets(m.Args, i.flags, warn)
+	fromSecrets, err := setMounts(o.Name, i.mounted, i.flags)
+	if err != nil {
+		return i, err
+	}
+	m.Args = append(slices.Clone(m.Args), fromSecrets...)
+	if i.design, err = o.read(); err != nil {
+		return i, err
+	}
+	if err := i.design.govern(i.settings); err != nil {
+		return i, err
+	}
+	if p != partRBAC {
+		err = i.design.missing(warn)
+	}
+	return i, err
+}
+
+// objects returns what installs the operator.
+func (i installation) objects(m ManifestOptions) (packaging.Objects, error) {
+	d, s := i.design, i.settings
+	access, err := d.rbac(m, s)
+	if err != nil {
+		return packaging.Objects{}, err
+	}
+	deployment, err := d.deployment(m, s)
+	if err != nil {
+		return packaging.Objects{}, err
+	}
+	if err := d.explain(deployment); err != nil {
+		return packaging.Objects{}, err
+	}
+	mountAll(d.options.Name, i.mounted, &deployment.Spec.Template.Spec)
+	if err := d.exposeWebhooks(&deployment.Spec.Template.Spec, s); err != nil {
+		return packaging.Objects{}, err
+	}
+	return packaging.Objects{
+		CRDs: d.definitions(), Namespace: namespace(m), Access: access, Policies: d.recordPolicy(), Services: d.webhookService(m.Namespace),
+		Deployment: deployment, Webhooks: d.webhookConfigurations(m.Namespace, s),
+	}, nil
 }
 
 func (d *design) definitions() []client.Object {
@@ -237,18 +257,12 @@ const AnnotationFinalizers = "trimtab.dev/finalizers"
 // explain has a Deployment say which finalizers the operator writes, so that a change of that shows before an upgrade.
 func (d *design) explain(deployment *appsv1.Deployment) error {
 	var lines []string
-	for i, c := range d.controllers {
-		f, ok := c.(interface {
-			Finalizer(gvk schema.GroupVersionKind, plural string) (name, why string)
-		})
-		if !ok {
-			continue
-		}
-		resource, err := d.resources.of(d.kinds[i])
+	for i := range d.controllers {
+		name, why, _, err := d.finalizer(i)
 		if err != nil {
 			return err
 		}
-		if name, why := f.Finalizer(d.kinds[i], resource.Resource); name != "" {
+		if name != "" {
 			lines = append(lines, fmt.Sprintf("%s: %s, because %s", d.kinds[i].Kind, name, why))
 		}
 	}
@@ -256,6 +270,23 @@ func (d *design) explain(deployment *appsv1.Deployment) error {
 		deployment.Annotations = map[string]string{AnnotationFinalizers: strings.Join(lines, "\n")}
 	}
 	return nil
+}
+
+// finalizer returns which finalizer controller number i writes, and why; both are empty if it writes none. It also returns the
+// resource of the controller's kind.
+func (d *design) finalizer(i int) (name, why, resource string, err error) {
+	f, ok := d.controllers[i].(interface {
+		Finalizer(gvk schema.GroupVersionKind, plural string) (name, why string)
+	})
+	if !ok {
+		return "", "", "", nil
+	}
+	of, err := d.resources.of(d.kinds[i])
+	if err != nil {
+		return "", "", "", err
+	}
+	name, why = f.Finalizer(d.kinds[i], of.Resource)
+	return name, why, of.Resource, nil
 }
 
 // electionRules are the permissions for leader election. RBAC cannot restrict a create to a name.
@@ -350,25 +381,10 @@ func portOf(flag, address string) (int32, error) {
 
 // printYAML writes objects as one YAML stream, without their empty status.
 func printYAML(w io.Writer, objects []client.Object) error {
-	var out bytes.Buffer
-	for i, o := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return fmt.Errorf("print %s: %w", o.GetName(), err)
-		}
-		unstructured.RemoveNestedField(content, "status")
-		if spec, ok := content["spec"].(map[string]any); ok && len(spec) == 0 {
-			unstructured.RemoveNestedField(content, "spec")
-		}
-		text, err := yaml.Marshal(content)
-		if err != nil {
-			return fmt.Errorf("print %s: %w", o.GetName(), err)
-		}
-		if i > 0 {
-			out.WriteString("---\n")
-		}
-		out.Write(text)
+	text, err := packaging.YAML(objects...)
+	if err != nil {
+		return err
 	}
-	_, err := w.Write(out.Bytes())
+	_, err = w.Write(text)
 	return err
 }

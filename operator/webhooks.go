@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/packaging"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/webhook"
 )
@@ -155,12 +156,13 @@ func (d *design) webhookConfigurations(namespace string, s settings) []client.Ob
 
 // validatingWebhook returns the webhook of h that is served under do. Its rule and its conditions leave out what the operator
 // needs in order to finish deletions while no replica answers: updates of the status and of objects that are being
-// deleted, and its own updates, which are of finalizers and annotations.
+// deleted, and its own updates, which are of finalizers and annotations. The command uninstall makes such updates, too.
 func (d *design) validatingWebhook(h hook, do, namespace string, s settings) admissionregistrationv1.ValidatingWebhook {
 	scope := admissionregistrationv1.AllScopes
 	if crd := d.resources.definition(h.kind.GroupKind()); crd != nil {
 		scope = admissionregistrationv1.ScopeType(crd.Spec.Scope)
 	}
+	account := "system:serviceaccount:" + namespace + ":" + d.terms.Installation
 	w := admissionregistrationv1.ValidatingWebhook{
 		Name: h.name(do),
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
@@ -179,7 +181,7 @@ func (d *design) validatingWebhook(h hook, do, namespace string, s settings) adm
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"},
-			{Name: "not-the-operator", Expression: `request.operation == "CREATE" || request.userInfo.username != "system:serviceaccount:` + namespace + ":" + d.terms.Installation + `"`},
+			{Name: "not-the-operator", Expression: `request.operation == "CREATE" || !(request.userInfo.username in ["` + account + `", "` + account + packaging.UninstallSuffix + `"])`},
 		},
 	}
 	if namespaces := s.watchNamespaces; len(namespaces) > 0 {

@@ -176,3 +176,16 @@ func Table() string {
 	}
 	return out.String()
 }
+
+// Groups returns the groups of the same rules, as fields of an object of the Prometheus Operator.
+func (s Scope) Groups() []any {
+	var rules []any
+	for _, a := range s.alerts() {
+		rules = append(rules, map[string]any{
+			"alert": a.name, "expr": a.expr, "for": a.wait,
+			"labels":      map[string]any{"severity": a.severity},
+			"annotations": map[string]any{"summary": a.summary, "description": a.todo},
+		})
+	}
+	return []any{map[string]any{"name": s.id("trimtab"), "rules": rules}}
+}

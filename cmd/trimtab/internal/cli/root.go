@@ -1,7 +1,7 @@
 // Package cli is the trimtab command line.
 //
 // [Main] runs a command and returns an exit code: 0, or 1 after an error, which is printed as
-// one sentence on standard error. Results go to standard output, progress to standard error.
+// one sentence on standard error; trimtab crd diff returns 2 if something breaks. Results go to standard output, progress to standard error.
 package cli
 
 import (
@@ -32,6 +32,8 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errBreaking):
+		return 2
 	case errors.Is(err, errAlreadyReported):
 	case ctx.Err() != nil:
 		fmt.Fprintln(s.Err, "trimtab: interrupted; nothing is left behind")
@@ -69,6 +71,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newNew(), newDev(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newUI(), newLint(), newVersion())
+	root.AddCommand(newNew(), newDev(), newGen(), newPackage(), newCRD(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newUI(), newLint(), newVersion())
 	return root
 }
