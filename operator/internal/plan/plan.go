@@ -123,9 +123,33 @@ func Run(ctx context.Context, r Request) (*Plan, error) {
 	if err := m.start(ctx, &running); err != nil {
 		return nil, err
 	}
-	passing, err := m.passes.Reconcile(loop.WithDryRun(ctx), reconcile.Request{NamespacedName: r.Name})
+	passing, err := r.passes(ctx, m, l)
 	return p, p.conclude(l, g, passing, err)
 }
+
+// passes runs the next pass, and those that follow at once because all that it did was to record what comes next.
+func (r *Request) passes(ctx context.Context, m *still, l *log) (result reconcile.Result, err error) {
+	ctx = loop.WithDryRun(ctx)
+	for range mostPasses {
+		l.begin()
+		result, err = m.passes.Reconcile(ctx, reconcile.Request{NamespacedName: r.Name})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > soon || !l.onlyRecorded() {
+			return result, err
+		}
+		select {
+		case <-time.After(result.RequeueAfter):
+		case <-ctx.Done():
+			return result, ctx.Err()
+		}
+	}
+	return result, err
+}
+
+const (
+	// soon is the longest delay of a pass that follows at once: it begins when a cache shows what it must show.
+	soon       = time.Second
+	mostPasses = 20
+)
 
 // manager returns the manager of the pass.
 func (r *Request) manager(g *guard, l *log) (*still, error) {

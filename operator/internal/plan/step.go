@@ -71,8 +71,21 @@ type log struct {
 	// drift are differences of an external resource that no step has yet.
 	drift []Difference
 	end   trace.End
-	moved trace.Transition
 	told  []string
+}
+
+// begin forgets how the pass before ended.
+func (l *log) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end, l.drift = trace.End{}, nil
+}
+
+// onlyRecorded reports whether nothing was written, or would have been called, but the object of the pass.
+func (l *log) onlyRecorded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end.Err == "" && !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Error != "" || s.Verb == verbUnchanged || s.changes() && !s.own })
 }
 
 func (l *log) add(s Step) {
@@ -96,11 +109,9 @@ func (l *log) Record(r trace.Record) {
 			s.Verb, s.Why, s.Fields, l.drift = verbCall, "", l.drift, nil
 		}
 		l.steps = append(l.steps, s)
-	case trace.Transition:
-		l.moved = e
 	case trace.End:
 		l.end = e
-	case trace.Start, trace.Write: // writes are seen by the guard, with their fields
+	case trace.Start, trace.Transition, trace.Write: // writes are seen by the guard, with their fields
 	}
 }
 

@@ -121,15 +121,13 @@ func changed(o map[string]any, r *http.Request, body []byte) (map[string]any, er
 // merged returns what an object becomes if config is applied. Lists of conditions are merged by type; other lists are
 // replaced.
 func merged(o, config map[string]any) map[string]any {
-	out := maps.Clone(o)
+	out := map[string]any{}
+	maps.Copy(out, o)
 	for key, value := range config {
 		switch value := value.(type) {
 		case map[string]any:
 			have, _ := out[key].(map[string]any)
 			out[key] = merged(have, value)
-			if have == nil {
-				out[key] = value
-			}
 		case []any:
 			if have, ok := out[key].([]any); ok && key == "conditions" {
 				out[key] = byType(have, value)

@@ -1,7 +1,7 @@
 // Package cli is the trimtab command line.
 //
 // [Main] runs a command and returns an exit code: 0, or 1 after an error, which is printed as
-// one sentence on standard error. Results go to standard output, progress to standard error.
+// one sentence on standard error; "plan" also returns 2. Results go to standard output, progress to standard error.
 package cli
 
 import (
@@ -29,6 +29,9 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s) //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if code, is := errors.AsType[exitCode](err); is {
+		return int(code)
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -70,5 +73,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
 	root.AddCommand(newNew(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newLint(), newVersion())
+	root.AddCommand(newPlan())
 	return root
 }
