@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -27,8 +28,23 @@ type still struct {
 	others []manager.Runnable
 }
 
-func (m *still) GetClient() client.Client    { return m.client }
+func (m *still) GetClient() client.Client    { return indexed{m.client, m.GetCache()} }
 func (m *still) GetAPIReader() client.Reader { return m.client }
+
+// indexed is a client that lists by the indexes of a cache, which the API server does not have.
+type indexed struct {
+	client.Client
+	cache client.Reader
+}
+
+// List implements client.Reader.
+func (c indexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if o := (&client.ListOptions{}).ApplyOptions(opts); o.FieldSelector != nil && apierrors.IsBadRequest(err) {
+		return c.cache.List(ctx, list, opts...)
+	}
+	return err
+}
 
 // Add implements manager.Manager.
 func (m *still) Add(r manager.Runnable) error {

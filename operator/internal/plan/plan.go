@@ -229,7 +229,7 @@ func (r *Request) apply(ctx context.Context, m *still, exists bool) (*unstructur
 // fileStep describes what applying a file would change.
 func fileStep(of schema.GroupVersionResource, name types.NamespacedName, live, applied map[string]any) *Step {
 	t := target{group: of.Group, resource: of.Resource, namespace: name.Namespace, name: name.Name}
-	s := &Step{Verb: verbUpdate, Object: titleOf(t, applied), Fields: differences(t, live, applied)}
+	s := &Step{Verb: verbUpdate, Object: titleOf(t, applied), Fields: differences(t, decode(encode(live)), decode(encode(applied)))}
 	switch {
 	case live == nil:
 		s.Verb = verbCreate
