@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
@@ -38,7 +39,8 @@ func (k *kube) bind(cmd *cobra.Command, namespaces bool) {
 
 // target is the cluster and the namespace that are meant.
 type target struct {
-	client    client.Client
+	config    *rest.Config
+	client    client.WithWatch
 	mapper    meta.RESTMapper
 	server    discovery.ServerResourcesInterface
 	namespace string
@@ -72,11 +74,11 @@ func (k *kube) target() (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	c, err := client.New(config, client.Options{Mapper: mapper})
+	c, err := client.NewWithWatch(config, client.Options{Mapper: mapper})
 	if err != nil {
 		return target{}, err
 	}
-	return target{c, mapper, server, namespace}, nil
+	return target{config, c, mapper, server, namespace}, nil
 }
 
 // kindOf returns the kind that a word means, as kubectl takes it: a kind, a resource, a short name, maybe with its group.

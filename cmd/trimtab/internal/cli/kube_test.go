@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,11 @@ func TestKube(t *testing.T) {
 	if err := c.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -53,6 +59,8 @@ func TestKube(t *testing.T) {
 		"no such kind":   {[]string{"why", "prob/b"}, 1, []string{`the cluster has no kind "prob"; kubectl api-resources lists`}},
 		"no name":        {[]string{"tree", "probe"}, 1, []string{`"probe" names no object; write KIND/NAME`}},
 		"three words":    {[]string{"why", "probe/a", "b"}, 1, []string{`"probe/a b" names no object; write KIND/NAME`}},
+		"ui for all":     {[]string{"ui", "--address", "0.0.0.0:0"}, 1, []string{"--address 0.0.0.0:0: use 127.0.0.1:PORT"}},
+		"ui, taken port": {[]string{"ui", "--address", taken.Addr().String()}, 1, []string{"address already in use; use another port, or 0 for a free one"}},
 		"output":         {[]string{"why", "probe/a", "-o", "yaml"}, 1, []string{`--output: "yaml" is not known; use json, or leave it out`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,9 +22,10 @@ import (
 )
 
 var (
-	errElsewhere  = errors.New("they are in another cluster; ask there")
-	errUnreadable = errors.New("its inventory cannot be read")
-	errGone       = errors.New("a ConfigMap with a part of its inventory does not exist")
+	errElsewhere    = errors.New("they are in another cluster; ask there")
+	errUnreadable   = errors.New("its inventory cannot be read")
+	errGone         = errors.New("a ConfigMap with a part of its inventory does not exist")
+	errNoDeployment = errors.New("its Deployment cannot be read, so only the Pod of the leader is looked at")
 )
 
 // Cluster reads a cluster. What it has listed, it does not list again, so make one for each question.
@@ -234,13 +235,7 @@ func (c *Cluster) warning(ctx context.Context, u *unstructured.Unstructured) (re
 	}
 	var newest time.Time
 	for _, item := range list.Items {
-		at := item.GetCreationTimestamp().Time
-		for _, path := range [][]string{{"lastTimestamp"}, {"series", "lastObservedTime"}, {"eventTime"}} {
-			text, _, _ := unstructured.NestedString(item.Object, path...)
-			if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.After(at) {
-				at = t
-			}
-		}
+		at := eventTime(item)
 		if at.Before(newest) {
 			continue
 		}
@@ -249,4 +244,16 @@ func (c *Cluster) warning(ctx context.Context, u *unstructured.Unstructured) (re
 		note, _, _ = unstructured.NestedString(item.Object, "message")
 	}
 	return reason, note
+}
+
+// eventTime returns when an event happened last.
+func eventTime(event unstructured.Unstructured) time.Time {
+	at := event.GetCreationTimestamp().Time
+	for _, path := range [][]string{{"lastTimestamp"}, {"series", "lastObservedTime"}, {"eventTime"}} {
+		text, _, _ := unstructured.NestedString(event.Object, path...)
+		if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.After(at) {
+			at = t
+		}
+	}
+	return at
 }

@@ -250,3 +250,11 @@ func (c *Cluster) since(t metav1.Time) time.Duration {
 
 // Missing reports whether the object does not exist.
 func (o Object) Missing() bool { return o.missing }
+
+// Conditions returns those of the object's status; none if it cannot be read.
+func (o Object) Conditions() []metav1.Condition {
+	if o.live == nil {
+		return nil
+	}
+	return statusOf(o.live).Conditions
+}

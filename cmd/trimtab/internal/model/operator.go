@@ -7,52 +7,98 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// away: the lease of the operator that looks after the object has run out. An operator is recognized by its role: one of the
-// name of the lease that allows to write the status of the kind, as trimtab's manifests have it. Without such a lease, nothing
-// is concluded.
+// Operator is an operator as its lease shows it.
+type Operator struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Holder is the process that leads; empty if the lease was released.
+	Holder string `json:"holder,omitempty"`
+	// Leads: the lease has not run out. Seen is how long ago it was renewed.
+	Leads bool          `json:"leads"`
+	Seen  time.Duration `json:"-"`
+
+	acquired metav1.Time
+}
+
+// String says which operator it is, and whether it runs.
+func (o Operator) String() string {
+	name := o.Namespace + "/" + o.Name
+	switch {
+	case o.Leads:
+		return fmt.Sprintf("operator %s leads; it was seen %s ago", name, o.Seen)
+	case o.Holder == "":
+		return fmt.Sprintf("operator %s does not run: its lease has been released, and nobody has taken it", name)
+	}
+	return fmt.Sprintf("operator %s does not run: its lease was renewed %s ago", name, o.Seen)
+}
+
+// away: the lease of the operator that looks after the object has run out. Without such a lease, nothing is concluded.
 func (a *asking) away(ctx context.Context, o Object) *Cause {
-	if o.live == nil || !ofOperator(o.gvk().Group) {
+	if o.live == nil {
 		return nil
 	}
-	mapping, err := a.mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
+	op, found := a.operatorOf(ctx, o.Ref)
+	if !found {
+		return nil
+	}
+	if op.Leads {
+		a.clear(o, op.String())
+		return nil
+	}
+	cause := &Cause{
+		Code: OperatorAway, Text: fmt.Sprintf("operator %s/%s does not run", op.Namespace, op.Name), Evidence: []string{fmt.Sprintf("its lease was renewed %s ago", op.Seen)},
+		Remedy: fmt.Sprintf("kubectl get deployment %s -n %s", op.Name, op.Namespace),
+	}
+	if op.Holder == "" {
+		cause.Evidence = []string{"its lease has been released, and nobody has taken it"}
+	}
+	return cause
+}
+
+// operatorOf returns the operator that looks after the objects of a kind. It is recognized by its role: one of the name of the
+// lease that allows to write the status of the kind, as trimtab's manifests have it.
+func (c *Cluster) operatorOf(ctx context.Context, of Ref) (Operator, bool) {
+	if !ofOperator(of.gvk().Group) {
+		return Operator{}, false
+	}
+	mapping, err := c.mapper.RESTMapping(of.gvk().GroupKind(), of.gvk().Version)
 	if err != nil {
-		return nil
+		return Operator{}, false
 	}
-	all := a.running(ctx)
+	all := c.running(ctx)
 	roles := map[string]bool{}
 	for _, role := range all.roles {
-		if allows(&role, o.gvk().Group, mapping.Resource.Resource+"/status") {
+		if allows(&role, of.gvk().Group, mapping.Resource.Resource+"/status") {
 			roles[role.GetName()] = true
 		}
 	}
 	for _, lease := range all.leases {
-		if !roles[lease.GetName()] {
-			continue
+		if roles[lease.GetName()] {
+			return c.operatorBy(&lease), true
 		}
-		holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
-		text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
-		seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
-		renewed, err := time.Parse(time.RFC3339Nano, text)
-		ago := a.now().Sub(renewed).Truncate(time.Second)
-		name := lease.GetNamespace() + "/" + lease.GetName()
-		if err == nil && holder != "" && ago <= time.Duration(seconds)*time.Second {
-			a.clear(o, fmt.Sprintf("operator %s leads; it was seen %s ago", name, ago))
-			return nil
-		}
-		cause := &Cause{
-			Code: OperatorAway, Text: fmt.Sprintf("operator %s does not run", name), Evidence: []string{fmt.Sprintf("its lease was renewed %s ago", ago)},
-			Remedy: fmt.Sprintf("kubectl get deployment %s -n %s", lease.GetName(), lease.GetNamespace()),
-		}
-		if holder == "" {
-			cause.Evidence = []string{"its lease has been released, and nobody has taken it"}
-		}
-		return cause
 	}
-	return nil
+	return Operator{}, false
+}
+
+// operatorBy returns the operator that has a lease.
+func (c *Cluster) operatorBy(lease *unstructured.Unstructured) Operator {
+	op := Operator{Namespace: lease.GetNamespace(), Name: lease.GetName()}
+	op.Holder, _, _ = unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
+	renewed, err := time.Parse(time.RFC3339Nano, text)
+	op.Seen = c.now().Sub(renewed).Truncate(time.Second)
+	op.Leads = err == nil && op.Holder != "" && op.Seen <= time.Duration(seconds)*time.Second
+	text, _, _ = unstructured.NestedString(lease.Object, "spec", "acquireTime")
+	if acquired, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		op.acquired = metav1.NewTime(acquired)
+	}
+	return op
 }
 
 // operators is by what operators are recognized.

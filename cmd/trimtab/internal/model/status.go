@@ -27,7 +27,7 @@ type Summary struct {
 func (c *Cluster) Status(ctx context.Context, kind schema.GroupVersionKind, namespace string) (Summary, error) {
 	kinds := []schema.GroupVersionKind{kind}
 	if kind.Empty() {
-		kinds = c.ofOperators()
+		kinds = c.Kinds()
 	}
 	s := Summary{Ready: map[string]int{}}
 	for _, k := range kinds {
@@ -64,8 +64,8 @@ func (c *Cluster) Status(ctx context.Context, kind schema.GroupVersionKind, name
 	return s, nil
 }
 
-// ofOperators returns the kinds that operators look after.
-func (c *Cluster) ofOperators() (kinds []schema.GroupVersionKind) {
+// Kinds returns the kinds that operators look after.
+func (c *Cluster) Kinds() (kinds []schema.GroupVersionKind) {
 	for _, k := range c.kinds() {
 		if ofOperator(k.Group) {
 			kinds = append(kinds, k.GroupVersionKind)

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/ui"
+)
+
+func newUI() *cobra.Command {
+	var k kube
+	var address string
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show in a browser what is not ready and why",
+		Long: "Serves a dashboard on this machine: the objects of operators that are not ready, worst first, and for each\n" +
+			"one why, its conditions, and what it is made of. It is kept current while it is open. Objects are read with\n" +
+			"your permissions, and nothing is changed but by the actions on the page, which are shown with their commands.\n" +
+			"Only who has the address that is printed gets in, because it has a key.",
+		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := onLoopback(address); err != nil {
+				return err
+			}
+			k.all = k.all || *k.flags.Namespace == ""
+			t, err := k.target()
+			if err != nil {
+				return err
+			}
+			name := *k.flags.Context
+			if raw, err := k.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && name == "" {
+				name = raw.CurrentContext
+			}
+			return serveUI(cmd, address, t.dashboard(name))
+		},
+	}
+	k.bind(cmd, true)
+	cmd.Flags().StringVar(&address, "address", "127.0.0.1:7777", "where to listen; it must be on loopback, and port 0 takes a free one")
+	return cmd
+}
+
+// onLoopback refuses addresses that other machines reach.
+func onLoopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("--address %s: use 127.0.0.1:PORT; whoever opens the dashboard has your permissions, so it is on loopback only", address)
+	}
+	return nil
+}
+
+// serveUI serves until the command ends.
+func serveUI(cmd *cobra.Command, address string, o ui.Options) error {
+	var listening net.ListenConfig
+	l, err := listening.Listen(cmd.Context(), "tcp", address)
+	if err != nil {
+		return fmt.Errorf("--address %s: %w; use another port, or 0 for a free one", address, err)
+	}
+	s := ui.New(o)
+	server := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return cmd.Context() }}
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(cmd.Context()) })
+	running.Go(func() {
+		<-cmd.Context().Done()
+		_ = server.Close() // streams have no end
+	})
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", s.URL(l.Addr()))
+	err = server.Serve(l)
+	running.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// fresh is how long kinds and permissions that were looked up are taken as they were.
+const fresh = 15 * time.Second
+
+// dashboard is what a dashboard shows of a cluster, and the actions that it offers.
+func (t target) dashboard(name string) ui.Options {
+	p := &permissions{client: t.client, known: map[string]permission{}}
+	var kinds sync.Mutex
+	looked := time.Now()
+	return ui.Options{
+		Name: name, Namespace: t.namespace, Watch: t.watch,
+		Cluster: func() *model.Cluster {
+			kinds.Lock()
+			defer kinds.Unlock()
+			if cache, is := t.server.(interface{ Invalidate() }); is && time.Since(looked) > fresh {
+				cache.Invalidate()
+				looked = time.Now()
+			}
+			return t.cluster()
+		},
+		Actions: []ui.Action{
+			{
+				Verb:    "reconcile",
+				Command: func(r model.Ref) string { return commandFor("reconcile", r) },
+				For: func(ctx context.Context, o model.Object) bool {
+					return t.cluster().Declares(ctx, o.Ref, "status", "handledReconcile") && p.mayPatch(ctx, t, o.Ref)
+				},
+				Do: func(ctx context.Context, r model.Ref) error {
+					return t.annotate(ctx, r, api.AnnotationReconcile, strconv.FormatInt(time.Now().UnixNano(), 36))
+				},
+			},
+			{
+				Verb:    "pause",
+				Command: func(r model.Ref) string { return commandFor("pause", r) },
+				For: func(ctx context.Context, o model.Object) bool {
+					return o.Paused == "" && !o.Deleting && t.cluster().Declares(ctx, o.Ref, "status", "external") && p.mayPatch(ctx, t, o.Ref)
+				},
+				Do: func(ctx context.Context, r model.Ref) error { return t.annotate(ctx, r, api.AnnotationPaused, "true") },
+			},
+			{
+				Verb:    "resume",
+				Command: func(r model.Ref) string { return commandFor("resume", r) },
+				For: func(ctx context.Context, o model.Object) bool {
+					return o.Paused != "" && p.mayPatch(ctx, t, o.Ref)
+				},
+				Do: func(ctx context.Context, r model.Ref) error { return t.annotate(ctx, r, api.AnnotationPaused, "") },
+			},
+		},
+	}
+}
+
+// commandFor is the command that does something to an object.
+func commandFor(verb string, r model.Ref) string {
+	text := "kubectl trimtab " + verb + " " + strings.ToLower(r.Kind) + "/" + r.Name
+	if r.Namespace != "" {
+		text += " -n " + r.Namespace
+	}
+	return text
+}
+
+// watch calls changed after each change of an object of a kind, until the watch ends.
+func (t target) watch(ctx context.Context, kind schema.GroupVersionKind, namespace string, changed func()) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	w, err := t.client.Watch(ctx, list, client.InNamespace(namespace))
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return fmt.Errorf("watch objects of kind %s: the watch has ended", kind.Kind)
+		}
+		changed()
+	}
+	return nil
+}
+
+// permissions remembers for a while what the user may do.
+type permissions struct {
+	client client.Client
+
+	mu    sync.Mutex
+	known map[string]permission
+}
+
+type permission struct {
+	allowed bool
+	at      time.Time
+}
+
+// mayPatch reports whether the user may patch objects like r. What cannot be found out is not allowed.
+func (p *permissions) mayPatch(ctx context.Context, t target, r model.Ref) bool {
+	gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+	mapping, err := t.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false
+	}
+	key := mapping.Resource.String() + " " + r.Namespace
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last, has := p.known[key]; has && time.Since(last.at) < fresh {
+		return last.allowed
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: r.Namespace, Verb: "patch", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
+	}}}
+	if err := p.client.Create(ctx, review); err != nil {
+		return false
+	}
+	p.known[key] = permission{review.Status.Allowed, time.Now()}
+	return review.Status.Allowed
+}

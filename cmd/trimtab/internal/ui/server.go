@@ -1,0 +1,264 @@
+package ui
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
+)
+
+//go:embed web
+var web embed.FS
+
+// Options are what a server shows and may do.
+type Options struct {
+	// Cluster returns a new reader of the cluster, for one question.
+	Cluster func() *model.Cluster
+	// Watch calls changed soon after an object of a kind changes, until ctx ends or the watch does. Nil watches nothing: what is
+	// shown is at most ten seconds old.
+	Watch func(ctx context.Context, kind schema.GroupVersionKind, namespace string, changed func()) error
+	// Namespace is the namespace whose objects are shown; those of all if it is empty.
+	Namespace string
+	// Name is what the cluster is called.
+	Name string
+	// Actions are what can be done to an object. Empty: the dashboard is read-only.
+	Actions []Action
+}
+
+// Action is something that can be done to an object.
+type Action struct {
+	// Verb names it, such as reconcile.
+	Verb string
+	// Command returns the command that does the same.
+	Command func(model.Ref) string
+	// For reports whether it makes sense for an object, and whether the permissions suffice.
+	For func(context.Context, model.Object) bool
+	// Do does it.
+	Do func(context.Context, model.Ref) error
+}
+
+// Server is the dashboard. Its zero value is not usable.
+type Server struct {
+	options Options
+	key     string
+	changes *changes
+}
+
+// asks is the header of requests that change something: a page of another origin cannot set it.
+const asks = "X-Trimtab-Key"
+
+// New returns a server.
+func New(o Options) *Server {
+	return &Server{options: o, key: rand.Text(), changes: newChanges(o)}
+}
+
+// Run watches what is shown until ctx ends.
+func (s *Server) Run(ctx context.Context) { s.changes.run(ctx) }
+
+// URL is the address that lets whoever opens it in.
+func (s *Server) URL(at net.Addr) string { return "http://" + at.String() + "/?key=" + s.key }
+
+// Handler returns what serves requests that arrive at an address.
+func (s *Server) Handler(at net.Addr) http.Handler {
+	files, err := fs.Sub(web, "web")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
+	mux.HandleFunc("GET /api/object", s.streamed(s.object))
+	mux.HandleFunc("POST /api/act", s.act)
+	return s.guarded(at.String(), mux)
+}
+
+// guarded lets only requests pass that name this server and have its key, which the first one brings in its query.
+func (s *Server) guarded(host string, next http.Handler) http.Handler {
+	// A browser sends cookies to all ports of an address.
+	cookie := "trimtab-ui-" + strings.NewReplacer(":", "-", "[", "", "]", "").Replace(host)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if r.Host != host { // a name of another site may lead to this address
+			http.Error(w, "this server is called "+host, http.StatusMisdirectedRequest)
+			return
+		}
+		if given := r.URL.Query().Get("key"); r.URL.Path == "/" && s.knows(given) {
+			http.SetCookie(w, &http.Cookie{Name: cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
+		if c, err := r.Cookie(cookie); err != nil || !s.knows(c.Value) {
+			http.Error(w, "open the address that trimtab ui has printed; it has a key", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) knows(key string) bool {
+	return subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) == 1
+}
+
+// refOf returns the object that a query names.
+func refOf(q url.Values) (model.Ref, error) {
+	r := model.Ref{APIVersion: q.Get("apiVersion"), Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
+	if r.APIVersion == "" || r.Kind == "" || r.Name == "" {
+		return r, errors.New("name an object by apiVersion, kind, namespace and name")
+	}
+	return r, nil
+}
+
+// attention is the first page.
+func (s *Server) attention(ctx context.Context, _ url.Values) (any, error) {
+	summary, err := s.options.Cluster().Status(ctx, schema.GroupVersionKind{}, s.options.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Cluster   string `json:"cluster"`
+		Namespace string `json:"namespace"`
+		model.Summary
+		Groups []group `json:"groups"`
+	}{s.options.Name, s.options.Namespace, summary, groupsOf(summary.NotReady)}, nil
+}
+
+// group is objects that are not ready for one reason.
+type group struct {
+	Reason  string         `json:"reason"`
+	Objects []model.Object `json:"objects"`
+}
+
+// groupsOf puts objects of a reason together; they are in that order.
+func groupsOf(objects []model.Object) []group {
+	groups := []group{}
+	for _, o := range objects {
+		if len(groups) == 0 || groups[len(groups)-1].Reason != o.Why() {
+			groups = append(groups, group{Reason: o.Why()})
+		}
+		last := &groups[len(groups)-1]
+		last.Objects = append(last.Objects, o)
+	}
+	return groups
+}
+
+// page is what is shown of an object.
+type page struct {
+	Why        model.Explanation  `json:"why"`
+	Conditions []metav1.Condition `json:"conditions"`
+	Tree       model.Object       `json:"tree"`
+	History    model.History      `json:"history"`
+	Commands   []command          `json:"commands"`
+}
+
+// command is what can be done to an object. Verb is empty if it is a command to copy only.
+type command struct {
+	Verb string `json:"verb,omitempty"`
+	Text string `json:"text"`
+}
+
+func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
+	r, err := refOf(q)
+	if err != nil {
+		return nil, err
+	}
+	c := s.options.Cluster()
+	why, err := c.Why(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	tree, _ := c.Tree(ctx, r)
+	history, err := c.History(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	why.Unseen = c.Unseen() // all that was not seen
+	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}}
+	for _, a := range s.options.Actions {
+		if a.For(ctx, why.Object) {
+			p.Commands = append(p.Commands, command{a.Verb, a.Command(r)})
+		}
+	}
+	return p, nil
+}
+
+// act does what a request asks for.
+func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(asks) == "" {
+		http.Error(w, "the header "+asks+" is missing; use the page", http.StatusForbidden)
+		return
+	}
+	ref, err := refOf(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	verb := r.URL.Query().Get("verb")
+	at := slices.IndexFunc(s.options.Actions, func(a Action) bool { return a.Verb == verb })
+	if at < 0 {
+		http.Error(w, "there is no action "+verb, http.StatusBadRequest)
+		return
+	}
+	if err := s.options.Actions[at].Do(r.Context(), ref); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	s.changes.tell()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// beat is how old what is shown may be, if no watch tells of a change. To show an object, the metadata of its whole namespace
+// is listed.
+const beat = 10 * time.Second
+
+// streamed sends what a page shows, and again after each change of it, as server-sent events. What goes wrong is an event, too.
+func (s *Server) streamed(show func(context.Context, url.Values) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		stream := http.NewResponseController(w)
+		var sent string
+		for ctx := r.Context(); ctx.Err() == nil; {
+			changed := s.changes.next()
+			event := "page"
+			value, err := show(ctx, r.URL.Query())
+			if err != nil {
+				event, value = "problem", err.Error()
+			}
+			data, err := json.Marshal(value)
+			if err != nil {
+				event, data = "problem", []byte(`"the page cannot be written"`)
+			}
+			if now := "event: " + event + "\ndata: " + string(data) + "\n\n"; now != sent {
+				sent = now
+				_, err = w.Write([]byte(now))
+			} else {
+				_, err = w.Write([]byte(":\n\n")) // so that a browser that is gone is noticed
+			}
+			if err != nil || stream.Flush() != nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-time.After(beat):
+			}
+		}
+	}
+}
