@@ -84,11 +84,11 @@ func makeProject(cmd *cobra.Command, p scaffold.Project) error {
 
 // next says how to go on.
 const next = `
-%s  cd %s && trimtab cluster up --detach --apply crds,example.yaml
-  KUBECONFIG=$(trimtab cluster kubeconfig) go run .
+%s  cd %s && trimtab dev
 
-run the operator on this machine, and the object in example.yaml becomes Ready. go test ./... runs its test. Comments with
-TODO say what is yours to write. After a change of the types in the folder api: go tool trimtab gen
+runs the operator on this machine, builds it again after each saved file, and the object in example.yaml becomes Ready.
+go test ./... runs its test. Comments with TODO say what is yours to write. Without trimtab dev, after a change of the types in
+the folder api: go tool trimtab gen
 `
 
 // workspace is a command that is needed if the folder is below a go.work file, which does not know the module.

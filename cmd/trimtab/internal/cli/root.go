@@ -72,7 +72,7 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newNew(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newUI(), newLint(), newVersion())
+	root.AddCommand(newNew(), newDev(), newGen(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newUI(), newLint(), newVersion())
 	root.AddCommand(newPlan())
 	return root
 }

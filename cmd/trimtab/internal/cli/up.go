@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/install"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
@@ -54,9 +55,9 @@ func newUp() *cobra.Command {
 }
 
 func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
-	objects, err := readObjects(u.apply)
+	objects, err := install.Read(u.apply)
 	if err != nil {
-		return err
+		return fmt.Errorf("--apply %w", err)
 	}
 	lock, err := h.lock()
 	if err != nil {
@@ -78,7 +79,11 @@ func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
 	if len(objects) > 0 {
 		err := p.Run("apply", func(s *steps.Step) error {
 			s.Detail("%d objects", len(objects))
-			return applyAll(ctx, cluster.Kubeconfig, objects)
+			c, err := install.Client(cluster.Config)
+			if err != nil {
+				return err
+			}
+			return install.Apply(ctx, c, objects)
 		})
 		if err != nil {
 			return errors.Join(err, cluster.Stop(), h.clear())

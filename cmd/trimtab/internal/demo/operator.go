@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/child"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -40,7 +41,6 @@ func newOperator(binary string, args []string, printer *steps.Printer) *operator
 // start starts the operator. It ends with this process, however this process ends.
 func (o *operator) start() error {
 	cmd := exec.Command(o.binary, o.args...) //nolint:noctx // ended by stop and kill
-	dieWithParent(cmd)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -49,12 +49,12 @@ func (o *operator) start() error {
 	if err != nil {
 		return err
 	}
-	if err := startPinned(cmd); err != nil {
+	ended := make(chan struct{})
+	if err := child.Start(cmd, ended); err != nil {
 		return fmt.Errorf("start the operator: %w", err)
 	}
 	o.mu.Lock()
-	o.cmd, o.ended, o.health = cmd, make(chan struct{}), ""
-	ended := o.ended
+	o.cmd, o.ended, o.health = cmd, ended, ""
 	o.mu.Unlock()
 	go func() {
 		defer close(ended)

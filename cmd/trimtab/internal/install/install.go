@@ -1,4 +1,6 @@
-package cli
+// Package install reads objects from files and applies them, definitions first, as somebody does with kubectl who waits until
+// new kinds are served.
+package install
 
 import (
 	"context"
@@ -14,15 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/internal/manifest"
 )
 
-// readObjects returns the objects in files and folders, definitions first.
-func readObjects(paths []string) ([]*unstructured.Unstructured, error) {
+// Read returns the objects in files and folders, definitions first.
+func Read(paths []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	add := func(document []byte) error {
 		u := &unstructured.Unstructured{}
@@ -38,7 +39,7 @@ func readObjects(paths []string) ([]*unstructured.Unstructured, error) {
 		before := len(all)
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("--apply %s: %w", path, errors.Unwrap(err))
+			return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 		}
 		if info.IsDir() {
 			err = manifest.Documents(os.DirFS(path), add)
@@ -48,14 +49,19 @@ func readObjects(paths []string) ([]*unstructured.Unstructured, error) {
 			err = readErr
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--apply %s: %w", filepath.Clean(path), err)
+			return nil, fmt.Errorf("%s: %w", filepath.Clean(path), err)
 		}
 		if len(all) == before {
-			return nil, fmt.Errorf("--apply %s: there is no object; name a file or a folder with objects in YAML or JSON", path)
+			return nil, fmt.Errorf("%s: there is no object; name a file or a folder with objects in YAML or JSON", path)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
+	Sort(all)
 	return all, nil
+}
+
+// Sort puts first what other objects need.
+func Sort(all []*unstructured.Unstructured) {
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
 }
 
 // order is 0 for what others need first.
@@ -74,17 +80,15 @@ const (
 	servedPoll = 100 * time.Millisecond
 )
 
-// applyAll applies objects, and waits for kinds that are not served yet. Objects without a namespace get "default".
-func applyAll(ctx context.Context, kubeconfig string, all []*unstructured.Unstructured) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
+// Client returns a client for objects of any kind.
+func Client(cfg *rest.Config) (client.Client, error) {
+	cfg = rest.CopyConfig(cfg)
 	cfg.WarningHandler = rest.NoWarnings{} // otherwise controller-runtime misses a logger, and says so with a stack
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		return err
-	}
+	return client.New(cfg, client.Options{})
+}
+
+// Apply applies objects, and waits for kinds that are not served yet. Objects without a namespace get "default".
+func Apply(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, servedWithin)
 	defer cancel()
 	for _, u := range all {

@@ -1,4 +1,4 @@
-package cli
+package install
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadObjects: what others need comes first, wherever it is written.
-func TestReadObjects(t *testing.T) {
+// TestRead: what others need comes first, wherever it is written.
+func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	one, crds := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "crds")
 	if err := os.Mkdir(crds, 0o700); err != nil {
@@ -24,7 +24,7 @@ func TestReadObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	objects, err := readObjects([]string{one, crds})
+	objects, err := Read([]string{one, crds})
 	if err != nil {
 		t.Fatal(err)
 	}
