@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/health"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/node"
+	"github.com/trimtab-dev/trimtab/trace"
 )
 
 // functionKind is the kind of functions in inventories and annotations. No such objects exist.
@@ -113,6 +115,10 @@ func (functions) Apply(ctx context.Context, r node.Request) node.Answer {
 	if !ok {
 		return node.Answer{Err: errors.New("objects of kind Function are made by Set.Do and Set.Gate")}
 	}
+	if loop.IsDryRun(ctx) {
+		trace.From(ctx).Emit(trace.Call{Op: "function", Target: f.GetName(), Mutating: true, Result: "held back"})
+		return node.Answer{Health: health.Result{Status: health.InProgress, Why: "would be called"}}
+	}
 	why, err := f.call(ctx)
 	if err != nil {
 		return node.Answer{Err: err}
@@ -130,6 +136,9 @@ func (functions) Apply(ctx context.Context, r node.Request) node.Answer {
 	}
 	return current
 }
+
+// DryRunSafe implements [loop.DryRunner].
+func (functions) DryRunSafe() bool { return true }
 
 // Delete implements [node.Driver].
 func (functions) Delete(context.Context, node.Request) node.Answer { return node.Answer{Gone: true} }

@@ -35,6 +35,16 @@ func (o Options[T]) drivers(scheme *runtime.Scheme) (map[schema.GroupKind]node.D
 	return all, nil
 }
 
+// DryRunSafe implements [loop.DryRunner]: there are no hooks, and all drivers hold back what changes another system.
+func (w *worker[T]) DryRunSafe() bool {
+	for _, d := range w.options.Drivers {
+		if safe, ok := d.(loop.DryRunner); !ok || !safe.DryRunSafe() {
+			return false
+		}
+	}
+	return !w.hooks.any(postRead, preReconcile, postReconcile, preDelete, postDelete)
+}
+
 // driverNeeds are the permissions that drivers require, and what is wrong with the drivers.
 func (o Options[T]) driverNeeds() (needs []loop.Need, problem error) {
 	for _, d := range o.Drivers {

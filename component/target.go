@@ -107,6 +107,9 @@ func (p *pass[T]) placeDigest() (string, error) {
 
 // enter joins the target of an identity.
 func (p *pass[T]) enter(ctx context.Context, id target.Identity) error {
+	if loop.IsDryRun(ctx) && len(id.Kubeconfig) > 0 { // only the writes to the operator's own cluster are dry runs
+		return errors.New("the dependents are in the cluster of a kubeconfig, which a dry run does not reach")
+	}
 	t, err := p.targets.Join(ctx, p.obj.GetUID(), client.ObjectKeyFromObject(p.obj), id)
 	if err != nil {
 		return err

@@ -94,6 +94,9 @@ type reconciler[T Object] struct{ engine *engine.Engine }
 // calls it on a goroutine of its own.
 func (r reconciler[T]) AlwaysReturns() {}
 
+// DryRunSafe implements [loop.DryRunner]: the engine calls no method of a driver that changes anything.
+func (r reconciler[T]) DryRunSafe() bool { return true }
+
 // Prepare implements [loop.Preparer].
 func (r reconciler[T]) Prepare(ctx context.Context, run *loop.Run[T]) error {
 	return r.engine.Prepare(ctx, untypedRun[T]{run})

@@ -31,7 +31,7 @@ func withDefaultCommand(args []string) []string {
 func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           o.Name,
-		Short:         "Run the operator, or print the manifests that install it",
+		Short:         "Run the operator, print the manifests that install it, or plan its next pass over an object",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -39,7 +39,7 @@ func command(o Options, useLog func(logr.Logger)) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", redacted(err), cmd.CommandPath())
 	})
-	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), packageCmd(o), uninstallCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
+	root.AddCommand(managerCmd(o, useLog), manifestsCmd(o), planCmd(o), packageCmd(o), uninstallCmd(o), dashboardCmd(o), alertsCmd(o), versionCmd(o))
 	return root
 }
 

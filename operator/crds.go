@@ -76,6 +76,19 @@ func plural(kind string) string {
 	return guess.Resource
 }
 
+// names returns what people call a kind on a command line, in lower case: its name, plural and short names, and those
+// with its group.
+func (r resources) names(gvk schema.GroupVersionKind) []string {
+	all := []string{strings.ToLower(gvk.Kind), plural(gvk.Kind)}
+	if crd := r.definition(gvk.GroupKind()); crd != nil {
+		all = append(append(all[:1], crd.Spec.Names.Plural, crd.Spec.Names.Singular), crd.Spec.Names.ShortNames...)
+	}
+	for _, name := range slices.Clone(all) {
+		all = append(all, name+"."+gvk.Group)
+	}
+	return all
+}
+
 // defines reports whether the operator's CRDs define the kind.
 func (r resources) defines(gk schema.GroupKind) bool { return r.definition(gk) != nil }
 

@@ -3,7 +3,7 @@
 //
 // An operator's main function calls [Main] and nothing else. Without a command, the binary runs
 // the manager. The command "manifests" prints CRDs, roles and the Deployment; "version" prints the
-// version. The manifests are derived from the controllers ([Controller].Needs) and the flags, so
+// version; "plan" prints what the next pass over an object would do. The manifests are derived from the controllers ([Controller].Needs) and the flags, so
 // they always match the code. [Manifests] returns them as objects. [Run] is Main for tests.
 //
 // For secrets, use flags of type [Secret], which say where the secret is, or [File], and bind them

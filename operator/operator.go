@@ -120,6 +120,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, o Options
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errChanges):
+		return 2
 	case !errors.Is(err, errReported):
 		_, _ = fmt.Fprintf(stderr, "%s: %v\n", o.Name, err) // there is nowhere to report it
 	}

@@ -166,7 +166,7 @@ func (e *Engine) Reconcile(ctx context.Context, r Run) loop.Outcome {
 	p := e.open(r)
 	defer p.close()
 	d, err := p.converge(ctx)
-	if errors.Is(err, errRecordFirst) {
+	if errors.Is(err, errRecordFirst) || errors.Is(err, errHeld) {
 		return loop.Again()
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (e *Engine) Cleanup(ctx context.Context, r Run) loop.CleanupOutcome {
 	p := e.open(r)
 	defer p.close()
 	d, err := p.converge(ctx)
-	if errors.Is(err, errRecordFirst) {
+	if errors.Is(err, errRecordFirst) || errors.Is(err, errHeld) {
 		return loop.Keep(0)
 	}
 	if err != nil {

@@ -55,6 +55,9 @@ func (n *Nodes) About() node.About {
 	return node.About{Object: n.engine.driver.New(), Needs: needs, Problem: cmp.Or(n.problem, n.engine.problem)}
 }
 
+// DryRunSafe reports that the engine calls no method of its driver that changes anything; see [loop.DryRunner].
+func (n *Nodes) DryRunSafe() bool { return true }
+
 // Start implements [node.Starter].
 func (n *Nodes) Start(ctx context.Context, wake func(types.NamespacedName, time.Duration)) {
 	n.mu.Lock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/external/internal/decide"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -152,6 +154,9 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 		if err := p.doubtApplied(ctx, d.Action); err != nil {
 			return err
 		}
+		if loop.IsDryRun(ctx) && (d.Action.Mutates() || d.Action == decide.ActionFinish) {
+			return p.hold(d.Action)
+		}
 		p.call(ctx, d)
 		return p.note(ctx, d.Action)
 	case decide.ActionComplete:
@@ -166,6 +171,15 @@ func (p *pass) act(ctx context.Context, d decide.Decision) error {
 	case decide.ActionPrepareDelete, decide.ActionNone, decide.ActionRemoveFinalizer, decide.ActionStop:
 	}
 	return fmt.Errorf("%s decided %q, for which no fact was given; this is a bug in trimtab", d.Row, d.Action)
+}
+
+// errHeld is the error of a pass of a dry run that ends before a call which would change something.
+var errHeld = errors.New("a dry run does not make the call")
+
+// hold notes a call that a dry run does not make.
+func (p *pass) hold(a decide.Action) error {
+	p.trace.Emit(trace.Call{Op: a.String(), Target: cmp.Or(p.id, p.named), Mutating: true, Result: "held back"})
+	return errHeld
 }
 
 // prepared makes durable, before a create or update, what must not be lost with its answer. It reports whether the call

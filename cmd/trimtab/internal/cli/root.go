@@ -1,7 +1,8 @@
 // Package cli is the trimtab command line.
 //
 // [Main] runs a command and returns an exit code: 0, or 1 after an error, which is printed as
-// one sentence on standard error; trimtab crd diff returns 2 if something breaks. Results go to standard output, progress to standard error.
+// one sentence on standard error; trimtab plan and crd diff also return 2, for a change and for what breaks. Results go to standard
+// output, progress to standard error.
 package cli
 
 import (
@@ -29,6 +30,9 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s) //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if code, is := errors.AsType[exitCode](err); is {
+		return int(code)
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -71,6 +75,6 @@ func newRoot(s Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(newNew(), newDev(), newGen(), newPackage(), newCRD(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newUI(), newLint(), newVersion())
+	root.AddCommand(newNew(), newDev(), newGen(), newPackage(), newCRD(), newDemo(), newCluster(), newSummary(), newWhy(), newTree(), newReconcile(), newPause(), newResume(), newAdopt(), newOrphan(), newApprove(), newHistory(), newLogs(), newUnstick(), newPlan(), newUI(), newLint(), newVersion())
 	return root
 }
