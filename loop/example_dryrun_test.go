@@ -29,7 +29,7 @@ var _ loop.DryRunner = mailer{}
 func ExampleDryRunner() {
 	c := loop.New(mailer{}, loop.Options[*corev1.ConfigMap]{})
 	fmt.Println(c.DryRunSafe())
-	mailer{}.Reconcile(loop.WithDryRun(context.Background()), nil) //nolint:forbidigo // an example has no other
+	mailer{}.Reconcile(loop.WithDryRun(context.Background()), nil)
 	// Output:
 	// true
 	// would send mail

@@ -242,7 +242,7 @@ func refuse(r *http.Request, why string) *http.Response {
 func failed(r *http.Request, code int, reason metav1.StatusReason, why string) *http.Response {
 	text, _ := json.Marshal(metav1.Status{ // has no type that could fail
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Message: why, Reason: reason, Code: int32(code), //nolint:gosec // one of HTTP's
+		Status:   metav1.StatusFailure, Message: why, Reason: reason, Code: int32(code),
 	})
 	return respond(r, code, text)
 }

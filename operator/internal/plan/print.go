@@ -19,7 +19,7 @@ func (p *Plan) Print(out io.Writer) error {
 	b.WriteString("The next pass, step by step:\n")
 	counts := map[string]int{}
 	for _, s := range p.Steps {
-		if counts[s.Verb]++; s.Verb != verbUnchanged && !(s.own && s.Subresource == "status") {
+		if counts[s.Verb]++; s.Verb != verbUnchanged && (!s.own || s.Subresource != "status") {
 			s.print(&b)
 		}
 	}

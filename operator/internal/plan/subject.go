@@ -48,7 +48,7 @@ func (g *guard) write(t target, r *http.Request, body []byte) (*http.Response, e
 	}
 	wanted, err := changed(before, r, body)
 	if err != nil {
-		return failed(r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error()), nil //nolint:nilerr // it is the answer
+		return failed(r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error()), nil
 	}
 	after := runtime.DeepCopyJSON(before)
 	if t.subresource == "" {

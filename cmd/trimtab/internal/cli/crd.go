@@ -26,9 +26,6 @@ func newCRD() *cobra.Command {
 	return cmd
 }
 
-// errBreaking is returned for changes that have been printed. The exit code is 2.
-var errBreaking = errors.New("there are changes that break something")
-
 // inCluster is the word for what a cluster has.
 const inCluster = "cluster"
 
@@ -89,7 +86,7 @@ func compareCRDs(out io.Writer, before, after definitions, complete bool) error 
 		}
 	}
 	if breaking {
-		return errBreaking
+		return exitError(2)
 	}
 	_, err := fmt.Fprintln(out, "nothing breaks")
 	return err

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitCode is the error of a command that has said all, and ends with a code of its own.
-type exitCode int
+// exitError is the error of a command that has said all, and ends with a code of its own.
+type exitError int
 
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // planning are the flags of the command "plan".
 type planning struct {
@@ -75,7 +75,7 @@ func (p *planning) run(cmd *cobra.Command, object, flags []string) error {
 	c.Stdin, c.Stdout, c.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	err = c.Run()
 	if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() > 0 {
-		return exitCode(exit.ExitCode())
+		return exitError(exit.ExitCode())
 	}
 	if err != nil {
 		return fmt.Errorf("run the operator %s: %w", binary, err)

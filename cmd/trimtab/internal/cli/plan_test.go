@@ -12,7 +12,7 @@ import (
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	operator := filepath.Join(t.TempDir(), "operator")
-	if err := os.WriteFile(operator, []byte("#!/bin/sh\necho \"$@\"\nexit 2\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(operator, []byte("#!/bin/sh\necho \"$@\"\nexit 2\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

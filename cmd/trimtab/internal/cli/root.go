@@ -30,14 +30,12 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s) //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if code, is := errors.AsType[exitCode](err); is {
+	if code, is := errors.AsType[exitError](err); is {
 		return int(code)
 	}
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errBreaking):
-		return 2
 	case errors.Is(err, errAlreadyReported):
 	case ctx.Err() != nil:
 		fmt.Fprintln(s.Err, "trimtab: interrupted; nothing is left behind")
