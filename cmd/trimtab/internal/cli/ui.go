@@ -72,12 +72,14 @@ func serveUI(ctx context.Context, address string, o ui.Options, tell func(url st
 		return fmt.Errorf("--address %s: %w; use another port, or 0 for a free one", address, err)
 	}
 	s := ui.New(o)
-	server := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second}
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { s.Run(ctx) })
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { s.Run(serving) })
 	running.Go(func() {
-		<-ctx.Done()
+		<-serving.Done()
 		_ = server.Close() // streams have no end
 	})
 	tell(s.URL(l.Addr()))
