@@ -33,6 +33,7 @@ import (
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/testenv"
+	"github.com/trimtab-dev/trimtab/trigger"
 )
 
 // planner runs the command "plan" of an operator.
@@ -393,7 +394,9 @@ func TestPlanPlain(t *testing.T) {
 	p := newPlanner(t, operator.Options{
 		Name: "greeter", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs,
 		Controllers: func() ([]operator.Controller, error) {
-			return []operator.Controller{loop.New(counting{&calls}, loop.Options[*probe.Probe]{})}, nil
+			// A source that waits for the queue of the controller, which a plan does not have.
+			yearly := &trigger.Cron[*probe.Probe]{Of: func(*probe.Probe) string { return "0 0 1 1 *" }}
+			return []operator.Controller{loop.New(counting{&calls}, loop.Options[*probe.Probe]{Sources: []trigger.Source[*probe.Probe]{yearly}})}, nil
 		},
 	})
 	orders := &probe.Probe{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "orders"}, Spec: probe.ProbeSpec{Size: 3}}

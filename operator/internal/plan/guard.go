@@ -17,6 +17,8 @@ import (
 // guard is a connection to an API server through which nothing is changed. Make one with newGuard.
 type guard struct {
 	log *log
+	// base is what the paths of the API server begin with, behind a proxy.
+	base string
 
 	mu sync.Mutex
 	// subject is the object of the pass, at path.
@@ -47,7 +49,10 @@ func (g *guard) hold(path string, object map[string]any) {
 
 // roundTrip answers a request.
 func (g *guard) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	t, isResource := parse(r)
+	t, isResource := parse(strings.TrimPrefix(r.URL.Path, g.base))
+	if r.Header.Get("Upgrade") != "" || slices.Contains([]string{"exec", "attach", "portforward"}, t.subresource) {
+		return refuse(r, "a plan opens no connection to a Pod: "+r.Method+" "+r.URL.Path), nil
+	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if answer := g.read(t, r); answer != nil {
 			return answer, nil
@@ -103,6 +108,9 @@ func (g *guard) dryRun(next http.RoundTripper, t target, r *http.Request, body [
 		return nil, fmt.Errorf("read the answer to a dry run: %w", err)
 	}
 	code := answer.StatusCode
+	if code >= http.StatusBadRequest && t.isSecret() {
+		said = withoutWords(said)
+	}
 	if code == http.StatusNotFound && g.createsNamespace(t.namespace) && before == nil && r.Method != http.MethodDelete {
 		code, said = http.StatusCreated, body // the namespace would exist by then
 		answer.StatusCode, answer.Status = code, http.StatusText(code)
@@ -164,6 +172,7 @@ func asDryRun(r *http.Request, body []byte) (*http.Request, error) {
 	query := sent.URL.Query()
 	query.Set("dryRun", metav1.DryRunAll)
 	sent.URL.RawQuery = query.Encode()
+	sent.Header.Set("Accept", "application/json") // whole objects, also for who asks for their metadata
 	if r.Method == http.MethodDelete { // the API server ignores the query if there is a body
 		options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1"}
 		if len(body) > 0 {
@@ -201,9 +210,9 @@ type target struct {
 	group, resource, namespace, name, subresource string
 }
 
-// parse returns what a request is about; ok is false if that is no resource.
-func parse(r *http.Request) (t target, ok bool) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+// parse returns what a request to a path is about; ok is false if that is no resource.
+func parse(path string) (t target, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
 		parts = parts[2:]
@@ -222,13 +231,27 @@ func parse(r *http.Request) (t target, ok bool) {
 	if len(parts) > 2 {
 		t.subresource = strings.Join(parts[2:], "/")
 	}
-	t.path = strings.TrimSuffix(r.URL.Path, "/"+t.subresource)
+	t.path = strings.TrimSuffix(path, "/"+t.subresource)
 	return t, true
 }
 
 // asks reports whether a request is a question that changes nothing: about permissions, or who somebody is.
 func (t target) asks() bool {
 	return strings.HasSuffix(t.resource, "reviews") && (t.group == "authorization.k8s.io" || t.group == "authentication.k8s.io")
+}
+
+func (t target) isSecret() bool { return t.resource == "secrets" && t.group == "" }
+
+// withoutWords replaces the message of an answer, which may quote what is in a Secret.
+func withoutWords(said []byte) []byte {
+	status := decode(said)
+	if status == nil {
+		return nil
+	}
+	reason, _ := status["reason"].(string)
+	status["message"] = "the API server refuses the Secret (" + reason + "); its words may quote values and are not shown"
+	delete(status, "details")
+	return encode(status)
 }
 
 func (t target) isEvent() bool {

@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"github.com/trimtab-dev/trimtab/internal/runnable"
 )
 
 // still is a manager whose controllers are never started. What they need besides runs.
@@ -65,13 +63,7 @@ func (m *still) Add(r manager.Runnable) error {
 func (m *still) start(ctx context.Context, running *sync.WaitGroup) error {
 	running.Go(func() { _ = m.GetCache().Start(ctx) })
 	for _, r := range m.others {
-		if first, ok := r.(runnable.AtOnce); ok {
-			if err := first(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		running.Go(func() { _ = r.Start(ctx) })
+		running.Go(func() { _ = r.Start(ctx) }) // that of a source waits for a queue, which a plan does not have
 	}
 	if !m.GetCache().WaitForCacheSync(ctx) {
 		return fmt.Errorf("read the objects that the controller watches: %w", ctx.Err())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (p *Plan) Changes() bool {
 
 // Run runs a pass without changing anything.
 func Run(ctx context.Context, r Request) (*Plan, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(loop.WithDryRun(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -124,12 +125,14 @@ func Run(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	passing, err := r.passes(ctx, m, l)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	return p, p.conclude(l, g, passing, err)
 }
 
 // passes runs the next pass, and those that follow at once because all that it did was to record what comes next.
 func (r *Request) passes(ctx context.Context, m *still, l *log) (result reconcile.Result, err error) {
-	ctx = loop.WithDryRun(ctx)
 	for range mostPasses {
 		l.begin()
 		result, err = m.passes.Reconcile(ctx, reconcile.Request{NamespacedName: r.Name})
@@ -155,6 +158,11 @@ const (
 func (r *Request) manager(g *guard, l *log) (*still, error) {
 	config := rest.CopyConfig(r.Config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // which the guard can read
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the API server: %w", err)
+	}
+	g.base = strings.TrimSuffix(server.Path, "/")
 	config.Wrap(g.wrap)
 	o := r.Options
 	o.LeaderElection, o.Metrics = false, metricsserver.Options{BindAddress: "0"}
