@@ -216,13 +216,21 @@ func (u *uninstall) held(ctx context.Context) ([]heldObject, error) {
 
 func (u *uninstall) list(ctx context.Context, kind heldKind, namespace string) ([]heldObject, error) {
 	var out []heldObject
+	served, err := u.served(kind.GroupVersionKind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil // the cluster does not have the kind
+	}
+	if err != nil {
+		return nil, err
+	}
+	kind.GroupVersionKind = served
 	next := ""
 	for {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
 		err := u.client.List(ctx, page, client.InNamespace(namespace), client.Limit(500), client.Continue(next))
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, nil // the cluster does not have the kind
+		if apierrors.IsNotFound(err) {
+			return nil, nil // the kind is gone by now
 		}
 		if err != nil {
 			return nil, err
@@ -238,6 +246,19 @@ func (u *uninstall) list(ctx context.Context, kind heldKind, namespace string) (
 			return out, nil
 		}
 	}
+}
+
+// served returns a kind in a version that the cluster serves: if that of this program is another one, the objects are there all
+// the same.
+func (u *uninstall) served(kind schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	mapping, err := u.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		mapping, err = u.client.RESTMapper().RESTMapping(kind.GroupKind())
+	}
+	if err != nil {
+		return kind, err
+	}
+	return mapping.GroupVersionKind, nil
 }
 
 // cascade deletes objects, and waits until they are gone.

@@ -87,6 +87,12 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	if err := c.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	// The cluster has the CRD of an older release, without the version that this one stores.
+	newer := cleaningOperator()
+	newer.CRDs = changedCRDs("    storage: true\n    subresources:\n      status: {}\n", "    storage: false\n    subresources: {status: {}}\n  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")
+	if got := runArgs(t, newer, "uninstall", "--", "--kubeconfig="+admin, "--namespace="+namespace, "--watch-namespaces="+namespace); got.Code != 1 || !strings.Contains(got.ErrOut, "1 object exists: Probe "+namespace+"/a;") {
+		t.Errorf("another version: %+v", got)
+	}
 	if got := run("--policy=orphan"); got.Code != 0 || got.Out != "cleaning-operator: left Probe "+namespace+"/a\n" {
 		t.Errorf("orphan: %+v", got)
 	}
