@@ -47,7 +47,7 @@ func (o *running) passes(t *testing.T, event string) []time.Time {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	in := install(t, "failover", nil)
-	leader := startOperator(t, in, "--greeting", "first")
+	leader := startOperator(t, in, "--watch-namespaces", in.namespace, "--greeting", "first")
 	leader.awaitReady(t)
 	const many = 20
 	for n := range many {
@@ -61,7 +61,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	allow()
-	follower := startOperator(t, in, "--greeting", "second", "--until", end, "--shutdown-timeout", "1m")
+	follower := startOperator(t, in, "--watch-namespaces", in.namespace, "--greeting", "second", "--until", end, "--shutdown-timeout", "1m")
 	follower.await(t, "/readyz", "ok\nstanding by: another replica holds the lease "+in.namespace+"/failover", http.StatusOK)
 	if n := len(follower.passes(t, "start")); n != 0 {
 		t.Errorf("a follower began %d passes", n)
@@ -88,7 +88,7 @@ func TestFailover(t *testing.T) {
 	}
 	all("second")
 
-	third := startOperator(t, in, "--greeting", "third")
+	third := startOperator(t, in, "--watch-namespaces", in.namespace, "--greeting", "third")
 	third.await(t, "/readyz", "standing by", http.StatusOK)
 	if err := os.Remove(end); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestFormerLeader(t *testing.T) {
 	t.Parallel()
 	in := install(t, "formerleader", nil)
 	end := filepath.Join(t.TempDir(), "end")
-	leader := startOperator(t, in, "--greeting", "first", "--until", end)
+	leader := startOperator(t, in, "--watch-namespaces", in.namespace, "--greeting", "first", "--until", end)
 	leader.awaitReady(t)
 	const many = 20
 	probes := make([]*probe.Probe, many)
@@ -133,7 +133,7 @@ func TestFormerLeader(t *testing.T) {
 		probes[n] = in.probe(t, fmt.Sprintf("p%d", n))
 	}
 	leader.awaitPass(t)
-	follower := startOperator(t, in, "--greeting", "second")
+	follower := startOperator(t, in, "--watch-namespaces", in.namespace, "--greeting", "second")
 	follower.await(t, "/readyz", "standing by", http.StatusOK)
 
 	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

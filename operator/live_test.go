@@ -274,7 +274,7 @@ func TestStandbyTakesOver(t *testing.T) {
 func TestPassUnderWayFinishes(t *testing.T) {
 	in := install(t, "graceful", nil)
 	end := filepath.Join(t.TempDir(), "end")
-	op := startOperator(t, in, "--until", end, "--shutdown-timeout", "1m")
+	op := startOperator(t, in, "--watch-namespaces", in.namespace, "--until", end, "--shutdown-timeout", "1m")
 	op.awaitReady(t)
 	p := in.probe(t, "slow")
 	op.awaitPass(t)

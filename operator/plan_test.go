@@ -221,7 +221,6 @@ func object(kind, name string, data map[string]string) runtime.RawExtension {
 // TestPlanComponent: the plan of a component says what its next pass would create, change and delete, for objects of the
 // cluster and of files, and changes nothing.
 func TestPlanComponent(t *testing.T) {
-	t.Parallel()
 	p := newPlanner(t, bundles())
 	b := &bundle.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "shop"}}
 	b.Spec.Objects = []runtime.RawExtension{
@@ -309,7 +308,6 @@ func (items) Delete(ctx context.Context, r external.DeleteRequest[*thing.Thing, 
 
 // TestPlanExternal: the plan of an external resource reads it, says which call is next, and makes none that changes it.
 func TestPlanExternal(t *testing.T) {
-	t.Parallel()
 	cloud := simcloud.New(simcloud.Options{})
 	server := httptest.NewServer(cloud)
 	t.Cleanup(server.Close)
@@ -389,7 +387,6 @@ func (g counting) Reconcile(ctx context.Context, r *loop.Run[*probe.Probe]) loop
 
 // TestPlanPlain: the code of a plain reconciler is not run unless somebody says so.
 func TestPlanPlain(t *testing.T) {
-	t.Parallel()
 	calls := 0
 	p := newPlanner(t, operator.Options{
 		Name: "greeter", AddToScheme: probe.AddToScheme, CRDs: probe.CRDs,

@@ -35,9 +35,9 @@ func cleaningOperator() operator.Options {
 
 const probeFinalizer = "probes.probe.trimtab.dev/finalizer"
 
-// TestUninstall runs the command with each policy, in the namespace of an operator. Others may have objects elsewhere.
+// TestUninstall runs the command with each policy, in the namespace of an operator. It runs alone, as those of plan do: operators
+// of others would change the objects.
 func TestUninstall(t *testing.T) {
-	t.Parallel()
 	op := operatortest.Run(t, cleaningOperator())
 	admin := testenv.Kubeconfig(t, op.Config)
 	run := func(policy, timeout string) ran {
@@ -74,7 +74,6 @@ func TestUninstall(t *testing.T) {
 
 // TestUninstallWithoutOperator: what needs the operator is named when its time is over, and can be left.
 func TestUninstallWithoutOperator(t *testing.T) {
-	t.Parallel()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, probe.CRDs)
 	c, namespace := testenv.Client(t, cfg, probe.AddToScheme), testenv.Namespace(t, cfg)

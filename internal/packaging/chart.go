@@ -59,6 +59,7 @@ func (c *chart) text(content map[string]any) (string, error) {
 		return "", err
 	}
 	text := strings.ReplaceAll(string(out), "{{", "{{ `{{` }}")
+	text = strings.ReplaceAll(text, ": "+ReleaseNamespace+"\n", ": {{ $.Release.Namespace | quote }}\n") // it may look like a number
 	text = strings.ReplaceAll(text, ReleaseNamespace, "{{ $.Release.Namespace }}")
 	for i, expression := range slices.Backward(c.values) {
 		text = strings.ReplaceAll(text, fmt.Sprintf("trimtab-value-%d-", i), expression)
@@ -70,7 +71,7 @@ func (c *chart) text(content map[string]any) (string, error) {
 		case keepCRD + `: ""`:
 			line = "{{- if $.Values.crds.keep }}\n" + before + "helm.sh/resource-policy: keep\n{{- end }}\n"
 		case "- " + EachNamespace:
-			line = "{{- range $.Values.namespaces }}\n" + before + "- {{ . }}\n{{- end }}\n"
+			line = "{{- range $.Values.namespaces }}\n" + before + "- {{ . | quote }}\n{{- end }}\n"
 		}
 		lines = append(lines, line)
 	}
@@ -85,7 +86,7 @@ func (c *chart) object(o client.Object) (string, error) {
 	}
 	text, err := c.text(content)
 	if o.GetNamespace() == EachNamespace {
-		text = "{{- range $.Values.namespaces }}\n---\n" + strings.ReplaceAll(text, EachNamespace, "{{ . }}") + "{{- end }}\n"
+		text = "{{- range $.Values.namespaces }}\n---\n" + strings.ReplaceAll(strings.ReplaceAll(text, ": "+EachNamespace+"\n", ": {{ . | quote }}\n"), EachNamespace, "{{ . }}") + "{{- end }}\n"
 	}
 	return text, err
 }

@@ -74,6 +74,9 @@ func TestPackageValues(t *testing.T) {
 		},
 		"orphan without CRDs": {why: "one contradicts the other", values: "uninstall: {policy: orphan}\ncrds: {keep: false}", fails: "uninstall.policy=orphan leaves objects, and crds.keep=false deletes all of them; choose one of the two"},
 		"policy":              {why: "a typo", values: "uninstall: {policy: keep}", fails: "uninstall/policy"},
+		"a number as a name":  {why: "it is a namespace like others", values: "namespaces: ['123']", less: []string{"ClusterRoleBinding probes", "hook ClusterRoleBinding probes-uninstall"}, more: []string{"RoleBinding 123/probes", "hook RoleBinding 123/probes-uninstall"}},
+		"no name":             {why: "it would be an object of somebody's choice", values: "namespaces: [\"a\\n---\\nkind: ClusterRoleBinding\"]", fails: "namespaces/0"},
+		"no policy":           {why: "null takes the default away", values: "uninstall: {policy: null}", fails: "missing property 'policy'"},
 		"unknown":             {why: "a typo", values: "replica: 2", fails: "replica"},
 	}
 	for name, tt := range tests {

@@ -173,7 +173,7 @@ func asDryRun(r *http.Request, body []byte) (*http.Request, error) {
 	query.Set("dryRun", metav1.DryRunAll)
 	sent.URL.RawQuery = query.Encode()
 	sent.Header.Set("Accept", "application/json") // whole objects, also for who asks for their metadata
-	if r.Method == http.MethodDelete { // the API server ignores the query if there is a body
+	if r.Method == http.MethodDelete {            // the API server ignores the query if there is a body
 		options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1"}
 		if len(body) > 0 {
 			if options = decode(body); options == nil {
