@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -104,6 +105,7 @@ func (t target) dashboard(name string) ui.Options {
 			defer kinds.Unlock()
 			if cache, is := t.server.(interface{ Invalidate() }); is && time.Since(looked) > fresh {
 				cache.Invalidate()
+				meta.MaybeResetRESTMapper(t.mapper) // which takes a cache that was filled again for fresh
 				looked = time.Now()
 			}
 			return t.cluster()

@@ -199,6 +199,15 @@ status:
   inventory: [{version: v1, kind: ConfigMap, namespace: NS, name: stays}, {version: v1, kind: ConfigMap, namespace: NS, name: goes, kept: true}]
   conditions: [{type: PruneBlocked, status: "True", reason: TooMany, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]
 ---
+apiVersion: bundles.trimtab.dev/v1
+kind: Bundle
+metadata: {name: away, finalizers: [pages.example.org/finalizer]}
+spec: {}
+status:
+  observedGeneration: 1
+  cluster: there
+  inventory: [{version: v1, kind: ConfigMap, namespace: NS, name: far}]
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: plain, finalizers: [kubernetes.io/pvc-protection]}
@@ -284,6 +293,7 @@ func (d *desk) unstick(reader string) {
 			"example.org/theirs", "not known: it is not the finalizer of an operator of Thing", "foregroundDeletion", "Without it  what it owns is deleted after it", "--remove FINALIZER",
 		}},
 		"unstick, component":           {"its dependents", []string{"unstick", "bundle/two"}, "", 0, []string{"pages.example.org/finalizer", "Protects    the dependents, which are deleted first", "Without it  ConfigMap/stays"}},
+		"unstick, other cluster":       {"nobody looks for them there", []string{"unstick", "bundle/away"}, "", 0, []string{"Without it  ConfigMap/far in another cluster"}},
 		"unstick, no such finalizer":   {"bad input", []string{"unstick", "thing/leaving", "--remove", "x/y"}, "", 1, []string{`Thing/leaving has no finalizer "x/y"; it has: ` + own + ", example.org/theirs, foregroundDeletion"}},
 		"unstick, dry run":             {"nothing happens", []string{"unstick", "thing/leaving", "--remove", own, "--dry-run"}, "", 0, []string{"finalizer " + own + " would be removed (dry run)", `external resource "l1" stays`}},
 		"unstick, dry run of nothing":  {"bad input", []string{"unstick", "thing/leaving", "--dry-run"}, "", 1, []string{"--dry-run is for --remove"}},

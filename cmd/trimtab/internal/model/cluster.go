@@ -95,6 +95,13 @@ func (c *Cluster) Unseen() []string {
 	return all
 }
 
+// missed reports whether something could not be read.
+func (c *Cluster) missed(what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unseen[what] != ""
+}
+
 // miss notes that something could not be read.
 func (c *Cluster) miss(what string, err error) {
 	c.mu.Lock()

@@ -161,20 +161,35 @@ func (c *Cluster) ofOwnOperator(ctx context.Context, u *unstructured.Unstructure
 		}
 	case natureComponent:
 		f.Protects = "the dependents, which are deleted first"
-		for _, item := range c.items(ctx, u) {
-			switch live, exists := c.get(ctx, refOfItem(item)); {
-			case len(item.Record) > 0:
-				f.Leaks = append(f.Leaks, "external resource "+item.Kind+"/"+item.Name)
-			case exists || live != nil:
-				f.Leaks = append(f.Leaks, item.Kind+"/"+item.Name)
-			}
-		}
-		if f.Leaks == nil {
-			f.Leaks = []string{"nothing that its inventory lists"}
-		}
+		f.Leaks = c.leftOf(ctx, u)
 	case natureNone, natureUnknown:
 		f.Leaks = []string{"whatever its operator would have cleaned up"}
 	}
+}
+
+// leftOf returns the dependents that would stay if nobody deleted them.
+func (c *Cluster) leftOf(ctx context.Context, u *unstructured.Unstructured) (left []string) {
+	elsewhere := statusOf(u).Component.Cluster
+	for _, item := range c.items(ctx, u) {
+		name := item.Kind + "/" + item.Name
+		switch {
+		case len(item.Record) > 0:
+			left = append(left, "external resource "+name)
+		case elsewhere != "":
+			left = append(left, name+" in another cluster")
+		default:
+			if live, exists := c.get(ctx, refOfItem(item)); exists || live != nil {
+				left = append(left, name)
+			}
+		}
+	}
+	if c.missed("the dependents of " + refOf(u).String()) {
+		left = append(left, "dependents that are not known: its inventory cannot be read")
+	}
+	if left == nil {
+		return []string{"nothing that its inventory lists"}
+	}
+	return left
 }
 
 // ofKubernetes returns what a finalizer of Kubernetes protects, and what happens without it; empty for those of others.
