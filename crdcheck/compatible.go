@@ -228,7 +228,7 @@ func (c *comparison) unknown(at string, was, is *apiextensionsv1.JSONSchemaProps
 	if before, after := listType(was), listType(is); before != after && was.Type == "array" {
 		c.breaks("%s is a list of type %s instead of %s; server-side apply merges it in another way, and it may be refused", at, after, before)
 	} else if !slices.Equal(was.XListMapKeys, is.XListMapKeys) {
-		c.breaks("the entries of %s are told apart by %q instead of %q", at, is.XListMapKeys, was.XListMapKeys)
+		c.breaks("the key of the list %s is %q instead of %q", at, is.XListMapKeys, was.XListMapKeys)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestCompatibleFields(t *testing.T) {
 		"list keys": {
 			why: "entries are merged in another way", before: "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x], items: {type: object, properties: {x: {type: string}, z: {type: string}}}}",
 			after: "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x, z], items: {type: object, properties: {x: {type: string}, z: {type: string}}}}",
-			want:  []string{`the entries of spec.a are told apart by ["x" "z"] instead of ["x"]`},
+			want:  []string{`the key of the list spec.a is ["x" "z"] instead of ["x"]`},
 		},
 	}
 	for name, tt := range tests {

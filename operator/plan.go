@@ -115,7 +115,7 @@ type planned struct {
 	file       *unstructured.Unstructured
 }
 
-// objects returns what was asked for.
+// objects returns those that the arguments name.
 func (p *planning) objects(args []string, in io.Reader) ([]planned, error) {
 	if p.file == "" {
 		kind, name, ok := strings.Cut(args[0], "/")

@@ -188,7 +188,7 @@ func live(b tab, w *world) {
 	w.status(w.object("cloud.trimtab.dev/v1", "Instance", "search"), ready)
 	b.until("the list to follow", `document.querySelectorAll(".rows a").length === 1 && document.querySelector(".counts").innerText.includes("2 Instance ready")`)
 	if !eval[bool](b, `window.sameDocument && document.activeElement.innerText.includes("orders")`) {
-		b.t.Error("the focus was lost, or the page was loaded anew")
+		b.t.Error("the focus was lost, or the page was reloaded")
 	}
 }
 
@@ -220,7 +220,7 @@ func readOnly(b tab, w *world) {
 	}
 }
 
-// contrasts returns the texts whose contrast with what is behind them is below 4.5, which WCAG asks for at level AA.
+// contrasts returns the texts whose contrast with their background is below 4.5, the minimum of WCAG at level AA.
 const contrasts = `(() => {
 	const light = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const parse = s => s.match(/[\d.]+/g).map(Number);

@@ -108,7 +108,7 @@ func TestGuardOfSecrets(t *testing.T) {
 	}
 	for what, text := range map[string]string{"the pass": string(body), "the plan": l.steps[0].Error} {
 		if strings.Contains(text, "5432") || !strings.Contains(text, "refuses the Secret (Invalid)") {
-			t.Errorf("%s is told %q", what, text)
+			t.Errorf("%s reads %q", what, text)
 		}
 	}
 }

@@ -95,7 +95,7 @@ const fresh = 15 * time.Second
 
 // dashboard is what a dashboard shows of a cluster, and the actions that it offers.
 func (t target) dashboard(name string) ui.Options {
-	p := &permissions{client: t.client, known: map[string]permission{}}
+	p := &permissions{known: map[string]permission{}}
 	var kinds sync.Mutex
 	looked := time.Now()
 	return ui.Options{
@@ -170,8 +170,6 @@ func (t target) watch(ctx context.Context, kind schema.GroupVersionKind, namespa
 
 // permissions remembers for a while what the user may do.
 type permissions struct {
-	client client.Client
-
 	mu    sync.Mutex
 	known map[string]permission
 }
@@ -197,7 +195,7 @@ func (p *permissions) mayPatch(ctx context.Context, t target, r model.Ref) bool 
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Namespace: r.Namespace, Verb: "patch", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
 	}}}
-	if err := p.client.Create(ctx, review); err != nil {
+	if err := t.client.Create(ctx, review); err != nil {
 		return false
 	}
 	p.known[key] = permission{review.Status.Allowed, time.Now()}

@@ -267,7 +267,7 @@ func (d *desk) approve(reader string) {
 		"approve, built without":    {"the object is not the place", []string{"approve", "thing/built"}, "", 1, []string{"this operator is built without that permission; it cannot be approved on the object"}},
 		"approve, endpoint":         {"another mechanism", []string{"approve", "thing/moved", "--dry-run"}, "", 0, []string{"would set annotation trimtab.dev/endpoint: west:1", `external resource "m1" stays at the former endpoint`}},
 		"approve, several":          {"one is to be chosen", []string{"approve", "bundle/two"}, "", 1, []string{"several steps are held; choose one with --step prune or --step left-behind"}},
-		"approve, one of several":   {"exactly that", []string{"approve", "bundle/two", "--step", "prune", "--dry-run"}, "", 0, []string{"would set annotation pages.example.org/allow-prune: 1", "Not kept  ConfigMap/goes\n", "it cannot be undone once the dependents are deleted"}},
+		"approve, one of several":   {"exactly that", []string{"approve", "bundle/two", "--step", "prune", "--dry-run"}, "", 0, []string{"would set annotation pages.example.org/allow-prune: 1", "Not kept  ConfigMap/goes\n", "Undo      it cannot be undone once the operator has acted; before that: kubectl annotate bundle two "}},
 		"approve, in the manifest":  {"not on the component", []string{"approve", "bundle/two", "--step", "data-loss"}, "", 1, []string{"it is approved in the manifest of the dependent"}},
 		"approve, no such step":     {"bad input", []string{"approve", "bundle/two", "--step", "recreate"}, "", 1, []string{`no step "recreate" is held; held: prune: `}},
 		"approve, another's kind":   {"no trimtab", []string{"approve", "configmap/plain"}, "", 1, []string{"nothing is ever held for objects of kind ConfigMap"}},

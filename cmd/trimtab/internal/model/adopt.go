@@ -75,6 +75,7 @@ func adoptExternal(u *unstructured.Unstructured, from string) (Change, error) {
 	if change.Annotation == "" {
 		return change, nil
 	}
+	change.permits()
 	change.Effects = append(change.Effects, effect, "what differs from the spec is changed, and it is deleted with the object, unless annotation "+api.AnnotationDeletion+" is orphan")
 	if said != "" {
 		change.Effects = append(change.Effects, "now: "+flatten(said))
@@ -99,6 +100,7 @@ func (c *Cluster) adoptDependents(ctx context.Context, u *unstructured.Unstructu
 	}
 	change := changeOf(u, name+"/restored-from", from)
 	if change.Annotation != "" {
+		change.permits()
 		change.Effects = append(change.Effects, "dependents that belong to the component of this name with UID "+from+" become its own",
 			"remove the annotation when the component is ready")
 	}

@@ -24,7 +24,7 @@ type Change struct {
 	// Kept is what stays when the object is deleted, and Gone what does not.
 	Kept []string `json:"kept,omitempty"`
 	Gone []string `json:"gone,omitempty"`
-	// Undo is a command that takes the change back.
+	// Undo is a command that takes the change back. If that has to be before the operator acts, it says so first.
 	Undo   string   `json:"undo,omitempty"`
 	Unseen []string `json:"unseen,omitempty"`
 
@@ -53,6 +53,13 @@ func changeOf(u *unstructured.Unstructured, annotation, value string) Change {
 		c.Undo = strings.TrimSuffix(c.Undo, "-") + "=" + quoted(c.Was) + " --overwrite"
 	}
 	return c
+}
+
+// permits notes that the annotation permits something which cannot be undone.
+func (c *Change) permits() {
+	if c.Undo != "" {
+		c.Undo = "it cannot be undone once the operator has acted; before that: " + c.Undo
+	}
 }
 
 // quoted returns a text as a word for a shell.

@@ -124,6 +124,7 @@ func holdOf(u *unstructured.Unstructured, step Step, text, key, value string, ef
 		return Hold{Step: step, Text: text, Remedy: "it is approved already; the operator has not acted on it yet"}
 	}
 	change.Effects = append(change.Effects, effects...)
+	change.permits()
 	return Hold{Step: step, Text: text, Approval: &change}
 }
 
@@ -141,7 +142,6 @@ func (c *Cluster) pruneHold(ctx context.Context, u *unstructured.Unstructured, k
 	if blocked := condition(statusOf(u).Conditions, api.ConditionPruneBlocked); blocked == nil || blocked.Status != metav1.ConditionTrue {
 		return Hold{Step: StepPrune, Text: text, Remedy: "condition " + api.ConditionPruneBlocked + " is not True any more; look again"}
 	}
-	hold.Approval.Undo = "it cannot be undone once the dependents are deleted; before that: " + hold.Approval.Undo
 	return hold
 }
 

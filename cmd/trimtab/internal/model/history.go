@@ -70,7 +70,7 @@ func (c *Cluster) History(ctx context.Context, r Ref) (History, error) {
 func lifeOf(u *unstructured.Unstructured) []Moment {
 	all := []Moment{{At: u.GetCreationTimestamp(), What: "created", Text: "it was created"}}
 	if at := u.GetDeletionTimestamp(); at != nil {
-		text := "its deletion was asked for"
+		text := "deletion was requested"
 		if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
 			text += "; it waits for " + strings.Join(finalizers, ", ")
 		}

@@ -3,6 +3,6 @@
 // permissions of whoever started it, and keeps what is on the screen current by server-sent events.
 //
 // The server is for one person on one machine. It listens on loopback, answers requests to its own address alone, and wants a
-// key that only the one who started it is told. It changes nothing but by the actions that its caller has given it, each of
-// which is shown with its kubectl command.
+// key, which is part of the address that it prints. Its actions are the only way to change something, and each is shown with its
+// kubectl command. Browsers send the key to servers on other ports of the same address, too.
 package ui
