@@ -55,6 +55,11 @@ func TestDefinitionFits(t *testing.T) {
 	if err := install.Apply(t.Context(), admin, object); err != nil {
 		t.Fatal(err)
 	}
+	// In this cluster, which ends with the session, nobody deletes the object.
+	alone := &session{admin: admin, current: old, options: Options{Temporary: true}, objects: &objects{screen: newScreen(t.Output())}}
+	if err := alone.end(t.Context()); err == nil || !strings.Contains(err.Error(), "may be left: Gadget/a") {
+		t.Errorf("the end without an operator: %v", err)
+	}
 	tests := map[string]struct {
 		why, manifests string
 		want           []string

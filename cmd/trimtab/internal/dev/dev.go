@@ -327,7 +327,7 @@ const deletedWithin = 30 * time.Second
 func (s *session) end(ctx context.Context) error {
 	s.objects.quiet()
 	if s.process == nil {
-		return nil
+		return s.abandoned(context.WithoutCancel(ctx))
 	}
 	var err error
 	if s.options.Temporary {
@@ -340,6 +340,27 @@ func (s *session) end(ctx context.Context) error {
 		s.print.Line("  The definitions, roles and objects stay in the cluster.")
 	}
 	return err
+}
+
+// abandoned is an error if no operator runs that could delete the objects of a cluster which ends with the session.
+func (s *session) abandoned(ctx context.Context) error {
+	if !s.options.Temporary || s.current == nil {
+		return nil
+	}
+	var left []string
+	for _, d := range s.current.definitions {
+		items, err := stored(ctx, s.admin, d)
+		if err != nil {
+			return err
+		}
+		for _, o := range items {
+			left = append(left, name(&o))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no operator ran at the end that could delete these objects, and what they stand for outside the cluster may be left: %s", strings.Join(left, ", "))
 }
 
 // deleteAll deletes the objects of the operator's kinds and waits until its finalizers let them go.
