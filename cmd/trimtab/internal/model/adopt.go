@@ -71,11 +71,10 @@ func adoptExternal(u *unstructured.Unstructured, from string) (Change, error) {
 	if from != "" {
 		value, effect = api.AdoptionFrom+from, "the external resource whose mark names the object with UID "+from+" is adopted; that object has it no more"
 	}
-	change := changeOf(u, api.AnnotationAdoption, value)
+	change := permitting(u, api.AnnotationAdoption, value)
 	if change.Annotation == "" {
 		return change, nil
 	}
-	change.permits()
 	change.Effects = append(change.Effects, effect, "what differs from the spec is changed, and it is deleted with the object, unless annotation "+api.AnnotationDeletion+" is orphan")
 	if said != "" {
 		change.Effects = append(change.Effects, "now: "+flatten(said))
@@ -98,9 +97,8 @@ func (c *Cluster) adoptDependents(ctx context.Context, u *unstructured.Unstructu
 		return Change{}, fmt.Errorf("%s does not show the name of its operator, because it has neither dependents that can be read nor a finalizer; "+
 			"set the annotation <operator>/restored-from: %s yourself", r, from)
 	}
-	change := changeOf(u, name+"/restored-from", from)
+	change := permitting(u, name+"/restored-from", from)
 	if change.Annotation != "" {
-		change.permits()
 		change.Effects = append(change.Effects, "dependents that belong to the component of this name with UID "+from+" become its own",
 			"remove the annotation when the component is ready")
 	}

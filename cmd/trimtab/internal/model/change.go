@@ -55,11 +55,13 @@ func changeOf(u *unstructured.Unstructured, annotation, value string) Change {
 	return c
 }
 
-// permits notes that the annotation permits something which cannot be undone.
-func (c *Change) permits() {
+// permitting returns the change of an annotation that permits something which cannot be undone.
+func permitting(u *unstructured.Unstructured, annotation, value string) Change {
+	c := changeOf(u, annotation, value)
 	if c.Undo != "" {
 		c.Undo = "it cannot be undone once the operator has acted; before that: " + c.Undo
 	}
+	return c
 }
 
 // quoted returns a text as a word for a shell.

@@ -119,12 +119,11 @@ func holdOf(u *unstructured.Unstructured, step Step, text, key, value string, ef
 	if u.GetDeletionTimestamp().IsZero() && observed != u.GetGeneration() {
 		return Hold{Step: step, Text: text, Remedy: fmt.Sprintf("the status is of generation %d and the spec of generation %d: wait until the operator has looked at it", observed, u.GetGeneration())}
 	}
-	change := changeOf(u, key, value)
+	change := permitting(u, key, value)
 	if change.Annotation == "" {
 		return Hold{Step: step, Text: text, Remedy: "it is approved already; the operator has not acted on it yet"}
 	}
 	change.Effects = append(change.Effects, effects...)
-	change.permits()
 	return Hold{Step: step, Text: text, Approval: &change}
 }
 
