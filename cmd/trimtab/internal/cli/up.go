@@ -115,9 +115,12 @@ func (u up) start(ctx context.Context, h home, lock *os.File, p *steps.Printer) 
 		once := sync.OnceFunc(func() {
 			p.Line("  (the first start builds it, which takes several minutes; later starts take seconds)")
 		})
+		note := noted(p, s)
 		o.Progress = func(b controlplane.Step) {
-			once()
-			s.Note(b.String())
+			if b.Phase != controlplane.Fetching && b.Phase != controlplane.Built {
+				once()
+			}
+			note(b)
 		}
 		cluster, err = controlplane.Start(ctx, o)
 		if err != nil {
