@@ -54,6 +54,9 @@ func (s Step) String() string {
 func (s Step) what() string {
 	switch s.Phase {
 	case Fetching:
+		if s.Total == 0 {
+			return "downloading the released one"
+		}
 		return fmt.Sprintf("downloading the released one, %d of %d MB", s.Done, s.Total)
 	case Downloading:
 		return fmt.Sprintf("downloading modules (%d)", s.Done)

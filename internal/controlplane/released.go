@@ -188,7 +188,7 @@ func unpack(archive io.Reader, path string) error {
 		if h.Name != filepath.Base(path) {
 			continue
 		}
-		out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700)
+		out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700) //nolint:gosec // a program
 		if err != nil {
 			return err
 		}

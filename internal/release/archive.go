@@ -79,7 +79,7 @@ func zipped(to io.Writer, entries []entry) error {
 	w := zip.NewWriter(to)
 	for _, e := range entries {
 		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: day}
-		h.SetMode(os.FileMode(e.mode)) //nolint:gosec // permissions
+		h.SetMode(os.FileMode(e.mode))
 		file, err := w.CreateHeader(h)
 		if err != nil {
 			return err

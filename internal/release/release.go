@@ -186,12 +186,8 @@ func (r *release) write(name string, content []byte) error {
 
 // list writes the digests of the control planes into the source of trimtab, and reports whether they were there already.
 func (r *release) list(ctx context.Context, s *source) (listed bool, err error) {
-	var lines string
-	for _, line := range r.digests {
-		if !strings.HasSuffix(line, ".cdx.json\n") {
-			lines += line
-		}
-	}
+	programs := slices.DeleteFunc(slices.Clone(r.digests), func(line string) bool { return strings.HasSuffix(line, ".cdx.json\n") })
+	lines := strings.Join(programs, "")
 	exported := filepath.Join(s.tree, filepath.FromSlash(controlplane.ReleasedFile))
 	committed, err := os.ReadFile(exported)
 	if err != nil {
