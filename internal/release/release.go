@@ -95,7 +95,7 @@ func (r *release) make(ctx context.Context) error {
 	if !listed {
 		fmt.Fprintf(r.log, "%s has changed: commit it before you set the tags\n", controlplane.ReleasedFile)
 	}
-	fmt.Fprintf(r.log, "to publish: git tag %s; git tag %s/%s; push both, and upload the files\n", r.version, controlPlane().folder, r.version)
+	fmt.Fprintf(r.log, "to publish: set the tags %[1]s, devcluster/%[1]s and kubesim/%[1]s, push them, and upload the files\n", r.version)
 	return nil
 }
 
