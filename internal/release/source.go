@@ -169,6 +169,8 @@ func (s *source) install(ctx context.Context, p program, version, goos, goarch s
 	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags="+linkerFlags, modfile.ModulePath(mod)+"/"+p.main+"@"+version)
 	cmd.Dir = s.cache
 	cmd.Env = append(s.env, "GOOS="+goos, "GOARCH="+goarch)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that the go command removes its own files
+	cmd.WaitDelay = time.Minute
 	if err := os.MkdirAll(cmd.Dir, 0o700); err != nil {
 		return nil, err
 	}
