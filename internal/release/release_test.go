@@ -346,6 +346,35 @@ func inFolder(ctx context.Context, repo string, args []string) error {
 	return run(ctx, args, io.Discard)
 }
 
+// canceling ends a context as soon as something is built.
+type canceling context.CancelFunc
+
+func (c canceling) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("build ")) {
+		c()
+	}
+	return len(p), nil
+}
+
+// TestInterrupted: after Ctrl-C, neither modules nor the go command's own files are left.
+func TestInterrupted(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := release{version: version, repository: repository(t), out: filepath.Join(t.TempDir(), "dist"), log: canceling(cancel)}
+	if err := r.make(ctx); err == nil || ctx.Err() == nil {
+		t.Errorf("error %v, want that it was interrupted", err)
+	}
+	left, err := filepath.Glob(filepath.Join(tmp, "*release*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more, err := filepath.Glob(filepath.Join(tmp, "go-build*")); err != nil || len(left)+len(more) > 0 {
+		t.Errorf("left behind: %q, %v", append(left, more...), err)
+	}
+}
+
 // TestOtherBytesOfTheSameVersion: what is tagged and published cannot be replaced.
 func TestOtherBytesOfTheSameVersion(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -25,9 +25,9 @@ import (
 // source is what is committed, and a module proxy in folders that serves it under the version of the release.
 type source struct {
 	tree string
-	// proxy, cache and bin are folders of the go command that the user's own do not see.
-	proxy, cache, bin string
-	env               []string
+	// proxy, cache, bin and scratch are folders of the go command, apart from the user's own.
+	proxy, cache, bin, scratch string
+	env                        []string
 }
 
 func git(ctx context.Context, repository string, args ...string) (string, error) {
@@ -46,12 +46,13 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 
 // export copies what is committed into work.
 func export(ctx context.Context, repository, work string) (*source, error) {
-	s := &source{tree: filepath.Join(work, "tree"), proxy: filepath.Join(work, "proxy"), cache: filepath.Join(work, "mod"), bin: filepath.Join(work, "go")}
+	in := func(name string) string { return filepath.Join(work, name) }
+	s := &source{tree: in("tree"), proxy: in("proxy"), cache: in("mod"), bin: in("go"), scratch: in("tmp")}
 	archive, err := git(ctx, repository, "archive", "--format=tar", "HEAD")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(s.tree, 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(s.tree, 0o700), os.Mkdir(s.cache, 0o700), os.Mkdir(s.scratch, 0o700)); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(s.tree)
@@ -99,7 +100,8 @@ func (s *source) environment(ctx context.Context) error {
 	s.env = append(s.env, "GOENV=off", "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-modcacherw",
 		"GOPROXY="+strings.Join([]string{fileURL(s.proxy), fileURL(filepath.Join(user.GOMODCACHE, "cache", "download")), user.GOPROXY}, ","),
 		"GOSUMDB=off", // install compares with go.sum
-		"GOCACHE="+user.GOCACHE, "GOMODCACHE="+s.cache, "GOPATH="+s.bin)
+		"GOCACHE="+user.GOCACHE, "GOMODCACHE="+s.cache, "GOPATH="+s.bin,
+		"GOTMPDIR="+s.scratch, "TMPDIR="+s.scratch) // an interrupted go command leaves files there; the linker uses TMPDIR
 	return nil
 }
 
@@ -169,11 +171,8 @@ func (s *source) install(ctx context.Context, p program, version, goos, goarch s
 	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags="+linkerFlags, modfile.ModulePath(mod)+"/"+p.main+"@"+version)
 	cmd.Dir = s.cache
 	cmd.Env = append(s.env, "GOOS="+goos, "GOARCH="+goarch)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that the go command removes its own files
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that compilers end as well
 	cmd.WaitDelay = time.Minute
-	if err := os.MkdirAll(cmd.Dir, 0o700); err != nil {
-		return nil, err
-	}
 	if _, err := output(cmd); err != nil {
 		return nil, err
 	}
