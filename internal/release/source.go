@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,13 +36,16 @@ func git(ctx context.Context, repository string, args ...string) (string, error)
 	return string(out), err
 }
 
-// output runs a command; what it writes to standard error becomes part of the error.
+// output runs a command; what it writes to standard error, but for progress, becomes part of the error.
 func output(cmd *exec.Cmd) ([]byte, error) {
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	out, err := cmd.Output()
-	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(exit.Stderr))
+	if err == nil {
+		return out, nil
 	}
-	return out, err
+	lines := slices.DeleteFunc(slices.Collect(strings.Lines(said.String())), func(l string) bool { return strings.HasPrefix(l, "go: downloading ") })
+	return nil, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(strings.Join(lines, "")))
 }
 
 // export copies what is committed into work.
