@@ -320,8 +320,12 @@ func TestWhatIsNoRelease(t *testing.T) {
 		"no platform":   {"a typing error", []string{"-version", version, "-platforms", "linux/amd46"}, nil, `-platforms "linux/amd46": choose from linux/amd64,`},
 		"no notes":      {"nobody said what is new", []string{"-version", "v0.4.0"}, nil, `CHANGELOG.md has no section "## 0.4.0"`},
 		"uncommitted":   {"a tag would name something else", []string{"-version", version}, map[string]string{"new.go": "package x"}, "new.go is not committed as it is"},
-		"broken": {"it does not compile", []string{"-version", version, "-platforms", runtime.GOOS + "/" + runtime.GOARCH},
-			map[string]string{"cmd/trimtab/main.go": "package main\n\nimport _ \"golang.org/x/mod/semver\"\n\nfunc main() { nothing() }\n"}, "main.go:5:15: undefined: nothing"},
+		"broken": {
+			"it does not compile",
+			[]string{"-version", version, "-platforms", runtime.GOOS + "/" + runtime.GOARCH},
+			map[string]string{"cmd/trimtab/main.go": "package main\n\nimport _ \"golang.org/x/mod/semver\"\n\nfunc main() { nothing() }\n"},
+			"main.go:5:15: undefined: nothing",
+		},
 		"unknown module": {"somebody changed what go.sum vouches for", []string{"-version", version, "-platforms", runtime.GOOS + "/" + runtime.GOARCH}, map[string]string{"go.sum": ""}, "which go.sum does not list"},
 	}
 	for name, tt := range tests {
