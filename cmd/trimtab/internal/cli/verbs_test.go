@@ -223,6 +223,10 @@ func TestVerbs(t *testing.T) {
 	d := newDesk(t)
 	d.put(verbObjects)
 	leaving := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "leaving"}}
+	d.do(d.client.Get(t.Context(), client.ObjectKeyFromObject(leaving), leaving))
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "held", Finalizers: []string{"example.org/theirs"}}}
+	held.OwnerReferences = []metav1.OwnerReference{{APIVersion: thing.GroupVersion.String(), Kind: "Thing", Name: leaving.Name, UID: leaving.UID, BlockOwnerDeletion: new(true)}}
+	d.do(d.client.Create(t.Context(), held)) // for which the garbage collector waits, and so leaves its finalizer
 	d.do(d.client.Delete(t.Context(), leaving))
 	reader := d.reader()
 	d.adoptAndOrphan(reader)
