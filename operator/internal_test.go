@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -227,4 +228,26 @@ func TestWithDefaultCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaitsFor: from its first answer on, a ready process says unless it leads that it does not.
+func TestWaitsFor(t *testing.T) {
+	t.Parallel()
+	p := &process{health: newHealth(), target: target{namespace: "shop"}, design: &design{terms: loop.Terms{Installation: "widgets"}}}
+	elected := make(chan struct{})
+	p.health.sayStandby(p.waitsFor(elected))
+	says := func(want string) {
+		t.Helper()
+		if code, body := ask(p.health.handler(), "/readyz"); code != http.StatusOK || body != want {
+			t.Errorf("it says %d %q, want %q", code, body, want)
+		}
+		if _, body := ask(p.health.handler(), "/livez"); body != "ok\n" {
+			t.Errorf("/livez says %q", body)
+		}
+	}
+	says("ok\nwaiting for the lease shop/widgets\n")
+	p.others.Store(true)
+	says("ok\nstanding by: another replica holds the lease shop/widgets\n")
+	close(elected)
+	says("ok\n")
 }

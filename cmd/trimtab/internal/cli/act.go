@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,8 @@ func newReconcile() *cobra.Command {
 				return err
 			}
 			if wait <= 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: asked\n", r)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: asked: %s\n", r, strings.Join(change.Effects, "; "))
+				printUnseen(cmd.OutOrStdout(), change.Unseen)
 				return nil
 			}
 			handled, err := t.await(cmd.Context(), r, token, wait)
