@@ -29,7 +29,8 @@ func newDev() *cobra.Command {
 			"shows the operator's objects and their transitions.\n\n" +
 			"After each saved file it does so again. The old operator finishes its passes and ends before the new one\n" +
 			"starts. If the code does not compile, or objects in the cluster do not fit a changed type, the old one goes\n" +
-			"on. Ctrl-C ends everything; in a control plane of its own, the operator deletes its objects first.",
+			"on. Ctrl-C ends everything; in a control plane of its own, the operator deletes its objects first. While\n" +
+			"another one holds the operator's lease, it stands by; who that is, and how to end it, is shown.",
 		Example: "  trimtab dev\n" +
 			"  trimtab dev ./cmd/manager -- --api-url http://localhost:9000\n" +
 			"  trimtab dev --cluster current   # that of your kubeconfig",

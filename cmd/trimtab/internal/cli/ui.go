@@ -29,7 +29,7 @@ func newUI() *cobra.Command {
 		Long: "Serves a dashboard on this machine: the objects of operators that are not ready, worst first, and for each\n" +
 			"one why, its conditions, and what it is made of. It is kept current while it is open. Objects are read with\n" +
 			"your permissions, and nothing is changed but by the actions on the page, which are shown with their commands.\n" +
-			"Only who has the address that is printed gets in, because it has a key.",
+			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.",
 		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
