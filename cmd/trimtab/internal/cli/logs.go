@@ -78,29 +78,11 @@ func (q *logQuery) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []said
-	plain, read := 0, 0
 	unseen := c.Unseen()
 	positions := map[model.LogSource]*position{}
-	for _, source := range sources {
-		for _, previous := range []bool{true, false} {
-			if previous && !source.Restarted {
-				continue
-			}
-			at := &position{}
-			if !previous {
-				positions[source.Current()] = at
-			}
-			others, err := q.read(ctx, source, corev1.PodLogOptions{Previous: previous}, at, func(s said) { all = append(all, s) })
-			plain += others
-			if err != nil {
-				unseen = append(unseen, fmt.Sprintf("the log of container %s of Pod %s/%s: %v", source.Container, source.Namespace, source.Pod, err))
-				continue
-			}
-			read++
-		}
-	}
-	if read == 0 {
+	all, plain, failed := q.kept(ctx, sources, positions)
+	unseen = append(unseen, failed...)
+	if len(positions) == 0 {
 		return fmt.Errorf("no log of the operator can be read: %s", unseen[len(unseen)-1])
 	}
 	if plain > 0 && len(all) == 0 {
@@ -120,6 +102,28 @@ func (q *logQuery) show(ctx context.Context) error {
 		return q.goOn(ctx, positions)
 	}
 	return nil
+}
+
+// kept reads the logs that there are, and notes the positions up to which it has read those of the present containers. plain is how
+// many lines are not JSON, and unseen what could not be read.
+func (q *logQuery) kept(ctx context.Context, sources []model.LogSource, positions map[model.LogSource]*position) (all []said, plain int, unseen []string) {
+	for _, source := range sources {
+		for _, previous := range []bool{true, false} {
+			if previous && !source.Restarted {
+				continue
+			}
+			at := &position{}
+			others, err := q.read(ctx, source, corev1.PodLogOptions{Previous: previous}, at, func(s said) { all = append(all, s) })
+			plain += others
+			if err != nil {
+				unseen = append(unseen, fmt.Sprintf("the log of container %s of Pod %s/%s: %v", source.Container, source.Namespace, source.Pod, err))
+			}
+			if err == nil || !at.newest.IsZero() {
+				positions[source.Current()] = at
+			}
+		}
+	}
+	return all, plain, unseen
 }
 
 // read reads a log from a position to its end, and returns how many of its lines are not JSON.
