@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,7 @@ func (o *object[T]) tell(r conditions.Report, before shown) {
 	if !moved && (before.message == r.Message || !r.Event.Warning) {
 		return
 	}
-	o.log.Info(r.Message, "from", before.news.State, "to", r.State, "reason", r.Reason)
+	o.log.Info(cmp.Or(r.Message, "the state is "+cmp.Or(r.State, r.Reason, "not known")), "from", before.news.State, "to", r.State, "reason", r.Reason)
 	if moved && r.Event.Reason != "" {
 		o.event(r.Event.Type(), r.Event.Reason, r.Event.Note)
 	}

@@ -126,20 +126,20 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	failing := report("Failed", "False", "Broken", "cannot pump: no water")
 	other := report("Failed", "False", "Broken", "cannot pump: no power")
-	a := reporter(map[int]conditions.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full")})
+	a := reporter(map[int]conditions.Report{0: failing, 1: failing, 2: other, 3: report("Resting", "True", "Full", "the tank is full"), 4: report("Idle", "True", "Idle", "")})
 	w := newControllerTest(t, a, options{})
 	w.stop()
 	var l lines
 	w.log = funcr.NewJSON(l.write, funcr.Options{})
 	w.start(a, options{})
 	w.create("a")
-	for size := range 4 {
+	for size := range 5 {
 		if size > 0 {
 			w.resize(size)
 		}
 		w.await("a", "the pass", func(p *probe.Probe) bool { return p.Status.ObservedGeneration == int64(size+1) })
 	}
-	poll.Until(func() bool { return len(l.get()) >= 3 })
+	poll.Until(func() bool { return len(l.get()) >= 4 })
 	var got []string
 	for _, line := range l.get() {
 		if line["resource.name"] == "a" {
@@ -151,7 +151,7 @@ func TestLog(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"cannot pump: no water >Failed", "cannot pump: no power Failed>Failed", "the tank is full Failed>Resting"}
+	want := []string{"cannot pump: no water >Failed", "cannot pump: no power Failed>Failed", "the tank is full Failed>Resting", "the state is Idle Resting>Idle"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}

@@ -103,6 +103,9 @@ func TestFailover(t *testing.T) {
 	})
 	allow()
 	follower.stopped(t, 0)
+	if log := follower.log(); strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("an ordinary stop is logged as an error:\n%s", log)
+	}
 	if holder := in.lease(t).Spec.HolderIdentity; holder != nil && *holder == *lease.Spec.HolderIdentity {
 		t.Errorf("the lease is still held by %s, which ended; others wait until it runs out", *holder)
 	}

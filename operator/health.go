@@ -42,12 +42,12 @@ func (h *health) addReady(name string, check healthz.Checker) {
 
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.live) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.ready) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.live, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.ready, h.note) })
 	return mux
 }
 
-func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]healthz.Checker) {
+func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]healthz.Checker, note func() string) {
 	h.mu.Lock()
 	checks := maps.Clone(of)
 	h.mu.Unlock()
@@ -64,13 +64,21 @@ func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]he
 		_, _ = w.Write([]byte(strings.Join(problems, "")))
 		return
 	}
-	note := ""
-	h.mu.Lock()
-	if h.standby != nil {
-		note = h.standby()
+	text := "ok\n"
+	if note != nil {
+		text += note()
 	}
-	h.mu.Unlock()
-	_, _ = w.Write([]byte("ok\n" + note))
+	_, _ = w.Write([]byte(text))
+}
+
+// note is what a ready process waits for.
+func (h *health) note() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.standby == nil {
+		return ""
+	}
+	return h.standby()
 }
 
 // sayStandby has answers include what a process that works on nothing waits for.

@@ -2,9 +2,12 @@ package operator
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,12 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -224,6 +229,60 @@ func TestWithDefaultCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, withDefaultCommand(tt.args)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
+			}
+		})
+	}
+}
+
+// TestWaitsFor: from its first answer on, a ready process says unless it leads that it does not.
+func TestWaitsFor(t *testing.T) {
+	t.Parallel()
+	p := &process{health: newHealth(), target: target{namespace: "shop"}, design: &design{terms: loop.Terms{Installation: "widgets"}}}
+	elected := make(chan struct{})
+	p.health.sayStandby(p.waitsFor(elected))
+	says := func(want string) {
+		t.Helper()
+		if code, body := ask(p.health.handler(), "/readyz"); code != http.StatusOK || body != want {
+			t.Errorf("it says %d %q, want %q", code, body, want)
+		}
+		if _, body := ask(p.health.handler(), "/livez"); body != "ok\n" {
+			t.Errorf("/livez says %q", body)
+		}
+	}
+	says("ok\nwaiting for the lease shop/widgets\n")
+	p.others.Store(true)
+	says("ok\nstanding by: another replica holds the lease shop/widgets\n")
+	close(elected)
+	says("ok\n")
+}
+
+// TestCalmStop: what is logged because an operator stops is no error; what goes wrong meanwhile is.
+func TestCalmStop(t *testing.T) {
+	t.Parallel()
+	const event = "Unable to write event (may retry after sleeping)"
+	canceled, away := &url.Error{Op: "Post", URL: "u", Err: context.Canceled}, errors.New("connection refused")
+	tests := map[string]struct {
+		why      string
+		err      error
+		message  string
+		stopping bool
+		logged   bool
+	}{
+		"the lease is released":   {"it is asked to", errors.New("leader election lost"), "error received after stop sequence was engaged", true, false},
+		"an event is given up":    {"nobody waits for it", canceled, event, true, false},
+		"the recorder is closed":  {"nobody waits for it", nil, "Unable to write event (broadcaster is shut down)", true, false},
+		"an event is not written": {"something is wrong", away, event, true, true},
+		"it goes on":              {"nothing is to be canceled", canceled, event, false, true},
+		"another message":         {"it is not about the stop", canceled, "cannot list objects", true, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			log := logr.FromSlogHandler(calmStop{logr.ToSlogHandler(jsonLogger(&out, slog.LevelInfo)), func() bool { return tt.stopping }})
+			log.WithName("events").WithValues("a", 1).Error(tt.err, tt.message)
+			if logged := out.Len() > 0; logged != tt.logged {
+				t.Errorf("it logs %q: %s", out.String(), tt.why)
 			}
 		})
 	}

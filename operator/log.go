@@ -3,6 +3,7 @@ package operator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -96,21 +97,38 @@ func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// calmStop lowers the level of a message that controller-runtime logs as an error whenever a
-// leader stops voluntarily and releases its lease, which is not an error.
+// calmStop lowers the level of messages that are logged as errors whenever an operator is told to stop, which is not an
+// error: a leader releases its lease, and the manager no longer waits for the events of the last passes.
 type calmStop struct {
 	slog.Handler
 	stopping func() bool
 }
 
 func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "error received after stop sequence was engaged" && h.stopping() {
+	if ofStop(r) && h.stopping() {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
 		r.Level = slog.LevelDebug
 	}
 	return h.Handler.Handle(ctx, r)
+}
+
+// ofStop reports whether a message of controller-runtime or client-go says no more than that the manager stops.
+func ofStop(r slog.Record) bool {
+	switch r.Message {
+	case "error received after stop sequence was engaged", "Unable to write event (broadcaster is shut down)":
+		return true
+	case "Unable to write event (may retry after sleeping)":
+		canceled := false
+		r.Attrs(func(a slog.Attr) bool {
+			err, is := a.Value.Any().(error)
+			canceled = canceled || is && errors.Is(err, context.Canceled)
+			return true
+		})
+		return canceled
+	}
+	return false
 }
 
 func (h calmStop) WithAttrs(a []slog.Attr) slog.Handler {

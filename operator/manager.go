@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,6 +49,7 @@ type process struct {
 	fence     *fence              // nil without leader election
 	keeper    *servingcert.Keeper // of the certificate of webhooks; nil if there are none
 	started   chan struct{}       // closed when the caches are synced
+	others    atomic.Bool         // another replica leads
 }
 
 // runManager runs the controllers until ctx ends.
@@ -288,6 +290,7 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { p.access.watch(asking) })
 	wg.Go(func() { p.keepCertificate(asking) })
+	p.health.sayStandby(p.waitsFor(mgr.Elected()))
 	wg.Go(func() { p.standBy(asking, mgr.Elected()) })
 	defer wg.Wait()
 	defer cancel()
@@ -309,6 +312,24 @@ func (p *process) start(ctx context.Context, mgr manager.Manager) error {
 	return fmt.Errorf("run the manager: %w", err)
 }
 
+// lease is the namespace and the name of the operator's lease.
+func (p *process) lease() string { return p.target.namespace + "/" + p.design.terms.Installation }
+
+// waitsFor returns what says in answers about health that this replica does not lead.
+func (p *process) waitsFor(elected <-chan struct{}) func() string {
+	return func() string {
+		select {
+		case <-elected:
+			return ""
+		default:
+		}
+		if p.others.Load() {
+			return "standing by: another replica holds the lease " + p.lease() + "\n"
+		}
+		return "waiting for the lease " + p.lease() + "\n"
+	}
+}
+
 // standBy says while another replica leads that this one is warm and waits, and when it takes over.
 func (p *process) standBy(ctx context.Context, elected <-chan struct{}) {
 	select {
@@ -316,7 +337,6 @@ func (p *process) standBy(ctx context.Context, elected <-chan struct{}) {
 	case <-ctx.Done():
 		return
 	}
-	lease := p.target.namespace + "/" + p.design.terms.Installation
 	select {
 	case <-elected:
 		return
@@ -324,18 +344,11 @@ func (p *process) standBy(ctx context.Context, elected <-chan struct{}) {
 	case <-ctx.Done():
 		return
 	}
-	p.health.sayStandby(func() string {
-		select {
-		case <-elected:
-			return ""
-		default:
-			return "standing by: another replica holds the lease " + lease + "\n"
-		}
-	})
-	p.log.Info("standing by with synced caches until the lease is free", "lease", lease)
+	p.others.Store(true)
+	p.log.Info("standing by with synced caches until the lease is free", "lease", p.lease())
 	select {
 	case <-elected:
-		p.log.Info("took over", "lease", lease)
+		p.log.Info("took over", "lease", p.lease())
 	case <-ctx.Done():
 	}
 }

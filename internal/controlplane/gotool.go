@@ -159,7 +159,7 @@ func (g *gotool) run(ctx context.Context, stdout *bytes.Buffer, line func(string
 	cmd.Stderr = lines
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		_ = killGroup(cmd) // for compilers that ignore the interrupt
+		_ = KillGroup(cmd) // for compilers that ignore the interrupt
 	}
 	return lines.said(), err
 }

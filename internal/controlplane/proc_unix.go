@@ -20,5 +20,5 @@ func interruptGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid,
 // terminateGroup sends SIGTERM to cmd and its children.
 func terminateGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// killGroup sends SIGKILL to cmd and its children.
-func killGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// KillGroup sends SIGKILL to cmd and its children.
+func KillGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -24,5 +24,5 @@ func interruptGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 // terminateGroup ends cmd; there is no way to ask.
 func terminateGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
-// killGroup ends cmd.
-func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+// KillGroup ends cmd.
+func KillGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

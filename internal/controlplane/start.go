@@ -323,7 +323,7 @@ func (r *run) end() error {
 	} else {
 		_ = terminateGroup(r.cmd)
 	}
-	insist := time.AfterFunc(stopWithin, func() { _ = killGroup(r.cmd) })
+	insist := time.AfterFunc(stopWithin, func() { _ = KillGroup(r.cmd) })
 	defer insist.Stop()
 	_ = r.wait() // how it ended does not matter any more
 	for _, path := range []string{r.leftover, r.temporary} {

@@ -123,6 +123,11 @@ func attention(b tab, w *world) {
 	if strings.Contains(eval[string](b, "location.href"), "key") {
 		b.t.Error("the key stays in the address")
 	}
+	if eval[bool](b, `document.cookie !== ""`) {
+		b.t.Error("there is a cookie, which servers on other ports get, too")
+	}
+	b.run(chromedp.Reload())
+	b.until("the list, after it was loaded again", `document.querySelectorAll(".rows a").length === 3`)
 }
 
 // keys: all can be reached without a mouse.
@@ -200,6 +205,9 @@ func act(b tab, w *world) {
 	if diff := cmp.Diff(want, eval[[]string](b, text(".commands code"))); diff != "" {
 		b.t.Errorf("commands (-want +got):\n%s", diff)
 	}
+	if got := strings.Join(eval[[]string](b, text(".commands li")), "\n"); !strings.Contains(got, "the external resource is observed and reported, and not changed, until it is resumed; a deletion of the object goes on") {
+		b.t.Errorf("what follows from a pause is not said:\n%s", got)
+	}
 	b.run(chromedp.Click(chromedp.CSS("#act-pause")))
 	b.until("the pause", `document.getElementById("state").innerText === "‖ Paused" && !!document.getElementById("act-resume")`)
 	u := w.object("cloud.trimtab.dev/v1", "Instance", "orders")
@@ -211,7 +219,11 @@ func act(b tab, w *world) {
 // readOnly: whoever may only read is offered nothing else.
 func readOnly(b tab, w *world) {
 	user := testenv.User(w.t, w.cfg, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
-	b.run(chromedp.Navigate(w.serve(user)))
+	address := w.serve(user)
+	server, _, _ := strings.Cut(address, "#")
+	b.run(chromedp.Navigate(server))
+	b.until("a word about the key", `document.getElementById("problem").innerText.startsWith("open the address that was printed")`)
+	b.run(chromedp.Navigate(address)) // the same page, so that nothing is loaded
 	b.until("the list", `document.querySelectorAll(".rows a").length === 1`)
 	b.run(script(`document.querySelector(".rows a").click()`))
 	b.until("the page", `!!document.getElementById("why")`)

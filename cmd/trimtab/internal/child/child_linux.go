@@ -6,9 +6,7 @@ import (
 	"syscall"
 )
 
-// Start starts cmd in a process group of its own, so that Ctrl-C reaches only this process. The kernel kills the process when
-// this one dies, even by SIGKILL. The caller closes ended when the process has ended.
-func Start(cmd *exec.Cmd, ended <-chan struct{}) error {
+func start(cmd *exec.Cmd, ended <-chan struct{}) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)
 	go func() {

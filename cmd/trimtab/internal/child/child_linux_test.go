@@ -2,10 +2,12 @@ package child
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // envParent makes this test binary start a process and wait for it.
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) {
 	if err := Start(cmd, ended); err != nil {
 		panic(err)
 	}
-	_ = cmd.Wait()
+	_ = Wait(cmd)
 	close(ended)
 }
 
@@ -52,5 +54,44 @@ func TestKilled(t *testing.T) {
 	_ = parent.Wait()
 	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
 		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// TestLeftBehind: a process that another one has started and left behind, and that keeps its output open, does not keep anybody
+// waiting, and ends.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	alive, held, err := os.Pipe() // its end is that of all that have it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 1000 & echo started")
+	cmd.Stdout, cmd.ExtraFiles = &out, []*os.File{held}
+	ended, result := make(chan struct{}), make(chan error, 1)
+	if err := Start(cmd, ended); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		result <- Wait(cmd)
+		close(ended)
+	}()
+	select {
+	case err := <-result:
+		if err != nil || out.String() != "started\n" {
+			t.Errorf("it ended with %v and wrote %q", err, out.String())
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the end is not noticed while somebody else keeps the output open")
+	}
+	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(alive); err != nil {
+		t.Errorf("what it has started goes on: %v", err)
 	}
 }

@@ -2,15 +2,13 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
@@ -33,12 +31,17 @@ func newReconcile() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			token := strconv.FormatInt(time.Now().UnixNano(), 36)
-			if err := t.annotate(cmd.Context(), r, api.AnnotationReconcile, token); err != nil {
+			token := newToken()
+			change, err := t.cluster().Reconcile(cmd.Context(), r, token)
+			if err != nil {
+				return err
+			}
+			if err := t.make(cmd.Context(), change, false); err != nil {
 				return err
 			}
 			if wait <= 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: asked\n", r)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: asked: %s\n", r, strings.Join(change.Effects, "; "))
+				printUnseen(cmd.OutOrStdout(), change.Unseen)
 				return nil
 			}
 			handled, err := t.await(cmd.Context(), r, token, wait)
@@ -59,6 +62,7 @@ func newReconcile() *cobra.Command {
 func newPause() *cobra.Command {
 	var k kube
 	var period time.Duration
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "pause KIND/NAME",
 		Short: "Have the external resource of an object left as it is",
@@ -71,30 +75,28 @@ func newPause() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			value, until := "true", "until it is resumed"
+			until := ""
 			if period < 0 {
 				return fmt.Errorf("--for: %s is in the past", period)
 			} else if period > 0 {
-				value = time.Now().Add(period).UTC().Format(time.RFC3339)
-				until = "until " + value
+				until = time.Now().Add(period).UTC().Format(time.RFC3339)
 			}
-			if !t.cluster().Declares(cmd.Context(), r, "status", "external") {
-				return fmt.Errorf("objects of kind %s have no external resource that could be paused; for a component, set its annotation <operator>/mode: suspended", r.Kind)
-			}
-			if err := t.annotate(cmd.Context(), r, api.AnnotationPaused, value); err != nil {
+			change, err := t.cluster().Pause(cmd.Context(), r, until)
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: paused %s\n", r, until)
-			return nil
+			return k.change(cmd, t, change, dryRun)
 		},
 	}
 	k.bind(cmd, false)
+	bindDryRun(cmd, &dryRun)
 	cmd.Flags().DurationVar(&period, "for", 0, "how long, such as 2h; 0 is until it is resumed")
 	return cmd
 }
 
 func newResume() *cobra.Command {
 	var k kube
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:     "resume KIND/NAME",
 		Short:   "End the pause of an object",
@@ -106,33 +108,20 @@ func newResume() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.annotate(cmd.Context(), r, api.AnnotationPaused, ""); err != nil {
+			change, err := t.cluster().Resume(cmd.Context(), r)
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: resumed\n", r)
-			return nil
+			return k.change(cmd, t, change, dryRun)
 		},
 	}
 	k.bind(cmd, false)
+	bindDryRun(cmd, &dryRun)
 	return cmd
 }
 
-// annotate sets an annotation of an object, or removes it if the value is empty.
-func (t target) annotate(ctx context.Context, r model.Ref, key, value string) error {
-	set := any(value)
-	if value == "" {
-		set = nil
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: set}}})
-	if err != nil {
-		return err
-	}
-	err = t.client.Patch(ctx, r.Empty(), client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-trimtab"))
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s does not exist in namespace %q", r, r.Namespace)
-	}
-	return err
-}
+// newToken is a value of the annotation that asks for a pass which it has not had before.
+func newToken() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }
 
 // await waits until an operator has acted on a token, and returns the object.
 func (t target) await(ctx context.Context, r model.Ref, token string, most time.Duration) (*unstructured.Unstructured, error) {
@@ -149,7 +138,7 @@ func (t target) await(ctx context.Context, r model.Ref, token string, most time.
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: no operator has acted on it within %s; kubectl trimtab why %s says more", r, most, r)
+			return nil, fmt.Errorf("%s: no operator has acted on it within %s; what says more: %s", r, most, t.cluster().Verb("why", r))
 		}
 	}
 }

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,11 +30,7 @@ type changed struct {
 func (k *kube) change(cmd *cobra.Command, t target, c model.Change, dryRun bool) error {
 	result := changed{Change: c}
 	if c.Annotation != "" {
-		body, err := c.Patch()
-		if err != nil {
-			return err
-		}
-		err = t.patch(cmd, c.Object, types.MergePatchType, body, dryRun)
+		err := t.make(cmd.Context(), c, dryRun)
 		switch {
 		case err == nil:
 			result.Done = !dryRun
@@ -48,22 +47,68 @@ func (k *kube) change(cmd *cobra.Command, t target, c model.Change, dryRun bool)
 	return nil
 }
 
-// patch sends a patch, and says in one sentence why it was not made.
-func (t target) patch(cmd *cobra.Command, r model.Ref, kind types.PatchType, body []byte, dryRun bool) error {
+// make makes a change.
+func (t target) make(ctx context.Context, c model.Change, dryRun bool) error {
+	body, err := c.Patch()
+	if err != nil {
+		return err
+	}
+	return t.patch(ctx, c.Object, c.UID(), body, dryRun)
+}
+
+// patch sends a merge patch for the object with a UID, and says in one sentence why it was not made.
+func (t target) patch(ctx context.Context, r model.Ref, uid types.UID, body []byte, dryRun bool) error {
 	options := []client.PatchOption{client.FieldOwner("kubectl-trimtab")}
 	if dryRun {
 		options = append(options, client.DryRunAll)
 	}
-	err := t.client.Patch(cmd.Context(), r.Empty(), client.RawPatch(kind, body), options...)
+	err := t.client.Patch(ctx, r.Empty(), client.RawPatch(types.MergePatchType, body), options...)
 	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s is not changed: you need the permission to patch it: %w", r, err)
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s is not changed: it was changed meanwhile; look at it again, and repeat the command", r)
+	case err == nil:
+		return nil
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s does not exist any more", r)
+	case (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) && t.replaced(ctx, r, uid):
+		return replacedError(r)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s is not changed: it was changed meanwhile; look at it again, and repeat the command", r)
+	case apierrors.IsForbidden(err) && !t.permitted(ctx, r):
+		return fmt.Errorf("%s is not changed: you need the permission to patch it: %w", r, err)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return fmt.Errorf("%s is not changed: the API server refuses it: %w; correct what it says, or ask whoever has made that rule, and repeat the command", r, err)
 	}
-	return err
+	return fmt.Errorf("change %s: %w", r, err)
+}
+
+// replaced reports whether an object has another UID by now.
+func (t target) replaced(ctx context.Context, r model.Ref, uid types.UID) bool {
+	now := t.cluster().UID(ctx, r)
+	return uid != "" && now != "" && now != string(uid)
+}
+
+// replacedError: what was looked at is gone.
+func replacedError(r model.Ref) error {
+	return fmt.Errorf("%s is not changed: it was deleted, and is another object of the same name by now; look at that one first", r)
+}
+
+// permitted reports whether the user may patch an object; true if that cannot be found out.
+func (t target) permitted(ctx context.Context, r model.Ref) bool {
+	allowed, err := t.mayPatch(ctx, r)
+	return err != nil || allowed
+}
+
+// mayPatch asks the API server whether the user may patch an object. Admission, which comes later, may refuse it still.
+func (t target) mayPatch(ctx context.Context, r model.Ref) (bool, error) {
+	gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+	mapping, err := t.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: r.Namespace, Verb: "patch", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Name: r.Name,
+	}}}
+	err = t.client.Create(ctx, review)
+	return review.Status.Allowed, err
 }
 
 // printChange prints a change for people.
@@ -72,6 +117,10 @@ func printChange(out io.Writer, c changed, dryRun bool) {
 	case c.Annotation == "":
 		fmt.Fprintf(out, "%s: nothing to do: %s\n", c.Object, strings.Join(c.Effects, "; "))
 		c.Effects = nil
+	case c.Value == "" && dryRun:
+		fmt.Fprintf(out, "%s: would remove annotation %s (dry run)\n", c.Object, c.Annotation)
+	case c.Value == "":
+		fmt.Fprintf(out, "%s: annotation %s is removed\n", c.Object, c.Annotation)
 	case dryRun:
 		fmt.Fprintf(out, "%s: would set annotation %s: %s (dry run)\n", c.Object, c.Annotation, line(c.Value))
 	default:

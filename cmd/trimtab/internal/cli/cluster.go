@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
@@ -212,7 +213,7 @@ func errBusy(r *record) error {
 		return errors.New("a cluster is already starting; wait for it, or stop it with `trimtab cluster down`")
 	}
 	return fmt.Errorf("a cluster is already running at %s (process %d); use it with `export KUBECONFIG=%s`, or stop it with `trimtab cluster down`",
-		r.URL, r.PID, r.Kubeconfig)
+		r.URL, r.PID, kubectl.Quote(r.Kubeconfig))
 }
 
 // signalEnd sends sig, which asks a process to end or kills it.

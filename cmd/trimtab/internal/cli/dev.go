@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/dev"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 )
 
@@ -26,7 +29,8 @@ func newDev() *cobra.Command {
 			"shows the operator's objects and their transitions.\n\n" +
 			"After each saved file it does so again. The old operator finishes its passes and ends before the new one\n" +
 			"starts. If the code does not compile, or objects in the cluster do not fit a changed type, the old one goes\n" +
-			"on. Ctrl-C ends everything; in a control plane of its own, the operator deletes its objects first.",
+			"on. Ctrl-C ends everything; in a control plane of its own, the operator deletes its objects first. While\n" +
+			"another one holds the operator's lease, it stands by; who that is, and how to end it, is shown.",
 		Example: "  trimtab dev\n" +
 			"  trimtab dev ./cmd/manager -- --api-url http://localhost:9000\n" +
 			"  trimtab dev --cluster current   # that of your kubeconfig",
@@ -51,6 +55,9 @@ func newDev() *cobra.Command {
 					return err
 				}
 			}
+			if cluster == "current" && unled(o.Args) {
+				return errors.New("--leader-elect=false with --cluster current: an operator that runs in the cluster and this one would work on the same objects at the same time; leave it out, or use --cluster embedded")
+			}
 			o.Out = cmd.OutOrStdout()
 			return develop(cmd.Context(), cluster, o)
 		},
@@ -59,6 +66,20 @@ func newDev() *cobra.Command {
 	f.StringVar(&cluster, "cluster", "embedded", "embedded: a control plane on this machine, that of trimtab cluster if it runs; current: the cluster of your kubeconfig")
 	f.StringSliceVar(&o.Examples, "examples", nil, "files and folders with objects that are applied after each change (default: example.yaml and config/samples)")
 	return cmd
+}
+
+// unled reports whether the flags of an operator turn off its leader election.
+func unled(args []string) bool {
+	off := false
+	for _, arg := range args {
+		if arg == "--leader-elect" {
+			off = false
+		} else if value, is := strings.CutPrefix(arg, "--leader-elect="); is {
+			leads, err := strconv.ParseBool(value)
+			off = err == nil && !leads
+		}
+	}
+	return off
 }
 
 // develop runs a session in a cluster.
@@ -80,13 +101,14 @@ func develop(ctx context.Context, cluster string, o dev.Options) (err error) {
 	return fmt.Errorf("--cluster %q is not known; use embedded or current", cluster)
 }
 
-// session runs a session with a dashboard. Ctrl-C is its normal end.
-func session(ctx context.Context, o dev.Options) error {
+// session runs a session with a dashboard. Ctrl-C is its normal end. The flags name the cluster to kubectl.
+func session(ctx context.Context, o dev.Options, flags ...string) error {
 	o.Config.QPS = -1 // one question asks many times, and nothing afterwards
-	t, err := targetOf(o.Config)
+	t, err := targetOf(o.Config, flags...)
 	if err != nil {
 		return err
 	}
+	o.Kubectl = kubectl.Commands{Flags: flags}
 	serving, stop := context.WithCancel(ctx)
 	shown, failed := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -146,9 +168,9 @@ func embedded(ctx context.Context, o dev.Options) error {
 			ended(fmt.Errorf("the control plane ended: %w", why))
 		}
 	}()
-	fmt.Fprintf(o.Out, "\n  export KUBECONFIG=%s\n\n", c.Kubeconfig)
+	fmt.Fprintf(o.Out, "\n  export KUBECONFIG=%s\n\n", kubectl.Quote(c.Kubeconfig))
 	o.Config, o.Temporary = c.Config, true
-	err = session(alive, o)
+	err = session(alive, o, "--kubeconfig="+c.Kubeconfig)
 	if ctx.Err() == nil {
 		err = errors.Join(context.Cause(alive), err)
 	}
@@ -156,10 +178,10 @@ func embedded(ctx context.Context, o dev.Options) error {
 }
 
 func inRunning(ctx context.Context, kubeconfig string, o dev.Options) error {
-	fmt.Fprintf(o.Out, "The cluster of `trimtab cluster` is used, and stays:\n\n  export KUBECONFIG=%s\n\n", kubeconfig)
+	fmt.Fprintf(o.Out, "The cluster of `trimtab cluster` is used, and stays:\n\n  export KUBECONFIG=%s\n\n", kubectl.Quote(kubeconfig))
 	var err error
 	if o.Config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return err
 	}
-	return session(ctx, o)
+	return session(ctx, o, "--kubeconfig="+kubeconfig)
 }

@@ -16,6 +16,7 @@ func TestDevRefuses(t *testing.T) {
 	}{
 		"no module":     {"there is nothing to build", nil, false, "no go.mod at or above "},
 		"two packages":  {"an operator has one main package", []string{"./a", "./b"}, true, "2 packages are given; name the operator's main package, as in trimtab dev ./cmd/manager"},
+		"no election":   {"an operator in the cluster would work on the same objects", []string{"--cluster", "current", "--", "--leader-elect", "--leader-elect=F"}, true, "--leader-elect=false with --cluster current: an operator that runs in the cluster and this one"},
 		"other cluster": {"it is misspelt", []string{"--cluster", "kind"}, true, `--cluster "kind" is not known; use embedded or current`},
 	}
 	for name, tt := range tests {

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +28,7 @@ import (
 // kube is the cluster that a command asks, with the flags of kubectl.
 type kube struct {
 	flags  *genericclioptions.ConfigFlags
+	given  *pflag.FlagSet
 	output string
 	all    bool
 }
@@ -33,6 +36,7 @@ type kube struct {
 func (k *kube) bind(cmd *cobra.Command, namespaces bool) {
 	k.flags = genericclioptions.NewConfigFlags(true)
 	k.flags.AddFlags(cmd.Flags())
+	k.given = cmd.Flags()
 	cmd.Flags().StringVarP(&k.output, "output", "o", "", "json for programs; empty for people")
 	if namespaces {
 		cmd.Flags().BoolVarP(&k.all, "all-namespaces", "A", false, "objects of all namespaces")
@@ -46,10 +50,38 @@ type target struct {
 	mapper    meta.RESTMapper
 	server    discovery.ServerResourcesInterface
 	namespace string
+	named     []string // the flags of kubectl that name the cluster
 }
 
 // cluster returns a reader of what a target has.
-func (t target) cluster() *model.Cluster { return model.New(t.client, t.mapper, t.server) }
+func (t target) cluster() *model.Cluster {
+	return model.New(t.client, t.mapper, t.server, t.named...)
+}
+
+// naming are the flags of kubectl that say which cluster is meant, and who asks. A token is none: it is not to be shown.
+func naming() []string {
+	return []string{
+		"as", "as-group", "as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key", "cluster", "context",
+		"insecure-skip-tls-verify", "kubeconfig", "proxy-url", "server", "tls-server-name", "user",
+	}
+}
+
+// named returns the flags that were given and name the cluster, as a command repeats them.
+func (k *kube) named() (all []string) {
+	k.given.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(naming(), f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if several, is := f.Value.(pflag.SliceValue); is {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			all = append(all, "--"+f.Name+"="+value)
+		}
+	})
+	return all
+}
 
 // target connects.
 func (k *kube) target() (target, error) {
@@ -80,11 +112,11 @@ func (k *kube) target() (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{config, c, mapper, server, namespace}, nil
+	return target{config, c, mapper, server, namespace, k.named()}, nil
 }
 
-// targetOf is a whole cluster, without a kubeconfig.
-func targetOf(config *rest.Config) (target, error) {
+// targetOf is a whole cluster. Flags name it to kubectl.
+func targetOf(config *rest.Config, flags ...string) (target, error) {
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return target{}, err
@@ -95,7 +127,7 @@ func targetOf(config *rest.Config) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{config: config, client: c, mapper: mapper, server: cache}, nil
+	return target{config: config, client: c, mapper: mapper, server: cache, named: flags}, nil
 }
 
 // kindOf returns the kind that a word means, as kubectl takes it: a kind, a resource, a short name, maybe with its group.

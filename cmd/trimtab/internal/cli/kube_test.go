@@ -124,28 +124,29 @@ func TestAct(t *testing.T) {
 		}
 		return th.Annotations[key]
 	}
-	run(0, "Thing/a: paused until it is resumed", "pause", "thing/a")
+	run(0, "Thing/a: annotation trimtab.dev/paused: true\n  Effect  the external resource is observed and reported, and not changed, until it is resumed\n          a deletion of the object goes on\n  Undo    kubectl annotate thing a trimtab.dev/paused- -n "+namespace+" --kubeconfig="+file, "pause", "thing/a")
 	if got := annotation(api.AnnotationPaused); got != "true" {
 		t.Errorf("paused: %q", got)
 	}
 	before := time.Now()
-	run(0, "Thing/a: paused until 20", "pause", "thing/a", "--for", "2h")
+	run(0, "and not changed, until 20", "pause", "thing/a", "--for", "2h")
 	if got, err := time.Parse(time.RFC3339, annotation(api.AnnotationPaused)); err != nil || got.Before(before.Add(2*time.Hour-time.Second)) {
 		t.Errorf("paused until %v: %v", got, err)
 	}
-	run(0, "Thing/a: resumed", "resume", "thing/a")
+	run(0, "Thing/a: annotation trimtab.dev/paused is removed\n  Effect  the external resource is changed again", "resume", "thing/a")
+	run(0, "Thing/a: nothing to do: it is not paused", "resume", "thing/a")
 	if got, has := th.Annotations[api.AnnotationPaused], annotation(api.AnnotationPaused) != ""; has {
 		t.Errorf("still paused: %q", got)
 	}
 	run(1, "--for: -1h0m0s is in the past", "pause", "thing/a", "--for", "-1h")
 	run(1, "objects of kind Probe have no external resource that could be paused; for a component, set", "pause", "probe/a")
-	run(1, "Thing/b does not exist", "resume", "thing/b")
+	run(1, "Thing "+namespace+"/b does not exist", "resume", "thing/b")
 
 	run(0, "Thing/a: asked", "reconcile", "thing/a", "--wait", "0")
 	if annotation(api.AnnotationReconcile) == "" {
 		t.Error("the annotation is not set")
 	}
-	run(1, "Thing/a: no operator has acted on it within 1s; kubectl trimtab why Thing/a says more", "reconcile", "thing/a", "--wait", "1s")
+	run(1, "Thing/a: no operator has acted on it within 1s; what says more: kubectl trimtab why thing/a -n "+namespace+" --kubeconfig="+file, "reconcile", "thing/a", "--wait", "1s")
 	go func() { // the operator
 		p := testenv.Wait(t, c, p, "the request", func(p *probe.Probe) bool { return p.Annotations[api.AnnotationReconcile] != "" })
 		p.Status.HandledReconcile, p.Status.State, p.Status.Message = p.Annotations[api.AnnotationReconcile], "Succeeded", "all is\nwell"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
@@ -79,35 +78,19 @@ func (q *logQuery) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []said
-	plain, read := 0, 0
 	unseen := c.Unseen()
-	for _, source := range sources {
-		for _, previous := range []bool{true, false} {
-			if previous && !source.Restarted {
-				continue
-			}
-			others, err := q.read(ctx, source, corev1.PodLogOptions{Container: source.Container, Previous: previous}, func(s said) { all = append(all, s) })
-			plain += others
-			if err != nil {
-				unseen = append(unseen, fmt.Sprintf("the log of container %s of Pod %s/%s: %v", source.Container, source.Namespace, source.Pod, err))
-				continue
-			}
-			read++
-		}
-	}
-	if read == 0 {
+	positions := map[model.LogSource]*position{}
+	all, plain, failed := q.kept(ctx, sources, positions)
+	unseen = append(unseen, failed...)
+	if len(positions) == 0 {
 		return fmt.Errorf("no log of the operator can be read: %s", unseen[len(unseen)-1])
 	}
 	if plain > 0 && len(all) == 0 {
 		unseen = append(unseen, fmt.Sprintf("%d lines that are not JSON; run the operator with --log-format json", plain))
 	}
 	slices.SortStableFunc(all, func(a, b said) int { return a.At.Compare(b.At) })
-	last := map[model.LogSource]time.Time{}
 	for _, s := range all {
 		q.print(s)
-		s.from.Restarted = false
-		last[s.from] = s.At
 	}
 	if len(all) == 0 && !q.json {
 		fmt.Fprintf(q.out, "the operator has logged nothing about %s\n", q.object)
@@ -116,13 +99,36 @@ func (q *logQuery) show(ctx context.Context) error {
 		printUnseen(q.out, unseen)
 	}
 	if q.follow {
-		return q.goOn(ctx, last)
+		return q.goOn(ctx, positions)
 	}
 	return nil
 }
 
-// read reads a log to its end, and returns how many of its lines are not JSON.
-func (q *logQuery) read(ctx context.Context, from model.LogSource, o corev1.PodLogOptions, each func(said)) (plain int, err error) {
+// kept reads the logs that there are, and notes the positions up to which it has read those of the present containers. plain is how
+// many lines are not JSON, and unseen what could not be read.
+func (q *logQuery) kept(ctx context.Context, sources []model.LogSource, positions map[model.LogSource]*position) (all []said, plain int, unseen []string) {
+	for _, source := range sources {
+		for _, previous := range []bool{true, false} {
+			if previous && !source.Restarted {
+				continue
+			}
+			at := &position{}
+			others, err := q.read(ctx, source, corev1.PodLogOptions{Previous: previous}, at, func(s said) { all = append(all, s) })
+			plain += others
+			if err != nil {
+				unseen = append(unseen, fmt.Sprintf("the log of container %s of Pod %s/%s: %v", source.Container, source.Namespace, source.Pod, err))
+			}
+			if err == nil || !at.newest.IsZero() {
+				positions[source.Current()] = at
+			}
+		}
+	}
+	return all, plain, unseen
+}
+
+// read reads a log from a position to its end, and returns how many of its lines are not JSON.
+func (q *logQuery) read(ctx context.Context, from model.LogSource, o corev1.PodLogOptions, at *position, each func(said)) (plain int, err error) {
+	o.Container, o.Timestamps, o.SinceTime = from.Container, true, at.since()
 	if q.since > 0 && o.SinceTime == nil {
 		o.SinceSeconds = new(max(1, int64(q.since.Seconds())))
 	}
@@ -131,15 +137,19 @@ func (q *logQuery) read(ctx context.Context, from model.LogSource, o corev1.PodL
 		return 0, err
 	}
 	defer func() { _ = stream.Close() }()
-	lines := bufio.NewReader(stream)
+	lines, isNew := bufio.NewReader(stream), at.reading()
 	for {
 		text, err := lines.ReadBytes('\n')
-		if len(text) > 1 {
-			line, about, ok := model.About(text, q.object, q.uid)
-			if about {
-				each(said{line, from})
-			} else if !ok {
+		if stamped := split(text); len(stamped.text) > 1 {
+			line, about, ok := model.About([]byte(stamped.text), q.object, q.uid)
+			at.reach(stamped.at)
+			if !ok {
 				plain++
+			} else if about && isNew(stamped) {
+				if line.At.IsZero() {
+					line.At = stamped.at
+				}
+				each(said{line, from})
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -150,9 +160,8 @@ func (q *logQuery) read(ctx context.Context, from model.LogSource, o corev1.PodL
 	}
 }
 
-// goOn prints what is logged from now on, also by Pods that start later, until the context ends.
-func (q *logQuery) goOn(ctx context.Context, last map[model.LogSource]time.Time) error {
-	started := metav1.Now()
+// goOn prints what is logged from the positions on, and by Pods that start later from their beginning, until the context ends.
+func (q *logQuery) goOn(ctx context.Context, positions map[model.LogSource]*position) error {
 	lines, ended := make(chan said), make(chan model.LogSource)
 	following := map[model.LogSource]bool{}
 	again := time.NewTicker(lookAgain)
@@ -163,21 +172,19 @@ func (q *logQuery) goOn(ctx context.Context, last map[model.LogSource]time.Time)
 			return err
 		}
 		for _, source := range sources {
-			source.Restarted = false // the container is the same one
+			source = source.Current()
+			if positions[source] == nil {
+				positions[source] = &position{}
+			}
 			if !following[source] {
 				following[source] = true
-				go q.followOne(ctx, source, started, lines, ended)
+				go q.followOne(ctx, source, positions[source], lines, ended)
 			}
 		}
 		for looking := true; looking; {
 			select {
 			case s := <-lines:
-				key := s.from
-				key.Restarted = false
-				if s.At.After(last[key]) {
-					q.print(s)
-					last[key] = s.At
-				}
+				q.print(s)
 			case source := <-ended:
 				delete(following, source)
 			case <-again.C:
@@ -189,9 +196,8 @@ func (q *logQuery) goOn(ctx context.Context, last map[model.LogSource]time.Time)
 	}
 }
 
-func (q *logQuery) followOne(ctx context.Context, from model.LogSource, since metav1.Time, lines chan<- said, ended chan<- model.LogSource) {
-	o := corev1.PodLogOptions{Container: from.Container, Follow: true, SinceTime: &since}
-	_, _ = q.read(ctx, from, o, func(s said) { // a log that cannot be read now is tried again
+func (q *logQuery) followOne(ctx context.Context, from model.LogSource, at *position, lines chan<- said, ended chan<- model.LogSource) {
+	_, _ = q.read(ctx, from, corev1.PodLogOptions{Follow: true}, at, func(s said) { // a log that cannot be read now is tried again
 		select {
 		case lines <- s:
 		case <-ctx.Done():

@@ -29,6 +29,7 @@ import (
 type kubelet struct {
 	mu   sync.Mutex
 	logs map[string]string // by pod/container, with /previous for that before the last restart
+	late map[string]string // is logged as soon as a log has been read once more
 	more chan string       // lines of the log that is followed
 }
 
@@ -44,7 +45,11 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	k.mu.Lock()
 	text, has := k.logs[key]
+	if has && r.URL.Query().Get("follow") != "true" {
+		k.logs[key], k.late[key] = text+k.late[key], ""
+	}
 	k.mu.Unlock()
+	text = k.from(r, text)
 	if !has {
 		http.Error(w, "there is no log "+key, http.StatusNotFound)
 		return
@@ -53,17 +58,39 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, text)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, text)
 	_ = http.NewResponseController(w).Flush()
 	for {
 		select {
 		case text := <-k.more:
-			_, _ = io.WriteString(w, text)
+			_, _ = io.WriteString(w, k.from(r, text))
 			_ = http.NewResponseController(w).Flush()
 		case <-r.Context().Done():
 			return
 		}
 	}
+}
+
+// from returns the lines that a request asks for: those since a time, with their times in front of them. A line that has none was
+// written at the time of the one before it.
+func (k *kubelet) from(r *http.Request, text string) string {
+	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("sinceTime"))
+	var at time.Time
+	var all strings.Builder
+	for line := range strings.Lines(text) {
+		if _, rest, has := strings.Cut(line, `"time":"`); has {
+			own, _, _ := strings.Cut(rest, `"`)
+			at, _ = time.Parse(time.RFC3339Nano, own)
+		}
+		if at.Before(since) {
+			continue
+		}
+		if r.URL.Query().Get("timestamps") == "true" {
+			all.WriteString(at.Format(time.RFC3339Nano) + " ")
+		}
+		all.WriteString(line)
+	}
+	return all.String()
 }
 
 // logLine is a line of an operator's log about an object.
@@ -118,7 +145,7 @@ func TestLogs(t *testing.T) {
 	o := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "a"}}
 	d.do(c.Create(t.Context(), o))
 	uid := string(o.UID)
-	k := &kubelet{more: make(chan string), logs: map[string]string{
+	k := &kubelet{more: make(chan string), late: map[string]string{}, logs: map[string]string{
 		"op-1/manager": logLine(4, "Thing", "a", d.namespace, uid, "fourth") + "panic: not JSON\n" + logLine(5, "Thing", "b", d.namespace, "x", "of another name") +
 			logLine(6, "Gadget", "a", d.namespace, "x", "of another kind"),
 		"op-1/manager/previous": logLine(1, "Thing", "a", d.namespace, uid, "first") + logLine(3, "Thing", "a", d.namespace, uid, "third") + logLine(3, "Thing", "a", "elsewhere", "x", "of another namespace"),
@@ -148,6 +175,9 @@ func TestLogs(t *testing.T) {
 	if _, out := ask(t.Context(), append(args, "-o", "json")...); !strings.HasPrefix(out, `{"time":"2026-01-02T03:04:01.5Z"`) || strings.Count(out, "\n") != 4 {
 		t.Errorf("as JSON, it printed\n%s", out)
 	}
+	k.mu.Lock()
+	k.late["op-1/manager"] = logLine(4, "Thing", "a", d.namespace, uid, "late") + logLine(4, "Thing", "a", d.namespace, uid, "fourth") + logLine(7, "Thing", "a", d.namespace, uid, "seventh")
+	k.mu.Unlock()
 	d.follow(k, args, uid)
 }
 
@@ -192,17 +222,23 @@ func (d *desk) follow(k *kubelet, args []string, uid string) {
 		case <-deadline:
 			d.t.Fatalf("no log is followed; printed %q", out.text.String())
 		}
-		for !out.has(text) {
+		for !out.has(text) || !out.has("seventh") { // which was logged before the log was followed
 			select {
 			case <-out.wrote:
 			case <-deadline:
-				d.t.Fatalf("%q is not printed", text)
+				d.t.Fatalf("%q or \"seventh\" is not printed:\n%s", text, out.text.String())
 			}
 		}
 	}
 	stop()
-	if code := <-ended; code != 0 || strings.Count(out.text.String(), "fourth") != 1 || out.has("of another") {
-		d.t.Errorf("exit code %d, printed\n%s", code, out.text.String())
+	code, text := <-ended, out.text.String()
+	if code != 0 || out.has("of another") {
+		d.t.Errorf("exit code %d, printed\n%s", code, text)
+	}
+	for message, n := range map[string]int{"first": 1, "fourth": 2, "late": 1, "seventh": 1, "line 10": 1, "line 11": 1} {
+		if got := strings.Count(text, "  "+message+"  "); got != n {
+			d.t.Errorf("%q is printed %d times, want %d:\n%s", message, got, n, text)
+		}
 	}
 }
 

@@ -5,20 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/ui"
 )
@@ -32,7 +29,7 @@ func newUI() *cobra.Command {
 		Long: "Serves a dashboard on this machine: the objects of operators that are not ready, worst first, and for each\n" +
 			"one why, its conditions, and what it is made of. It is kept current while it is open. Objects are read with\n" +
 			"your permissions, and nothing is changed but by the actions on the page, which are shown with their commands.\n" +
-			"Only who has the address that is printed gets in, because it has a key.",
+			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.",
 		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,7 +92,7 @@ const fresh = 15 * time.Second
 
 // dashboard is what a dashboard shows of a cluster, and the actions that it offers.
 func (t target) dashboard(name string) ui.Options {
-	p := &permissions{known: map[string]permission{}}
+	p := &permissions{known: map[model.Ref]permission{}}
 	var kinds sync.Mutex
 	looked := time.Now()
 	return ui.Options{
@@ -111,43 +108,43 @@ func (t target) dashboard(name string) ui.Options {
 			return t.cluster()
 		},
 		Actions: []ui.Action{
-			{
-				Verb:    "reconcile",
-				Command: func(r model.Ref) string { return commandFor("reconcile", r) },
-				For: func(ctx context.Context, o model.Object) bool {
-					return t.cluster().Declares(ctx, o.Ref, "status", "handledReconcile") && p.mayPatch(ctx, t, o.Ref)
-				},
-				Do: func(ctx context.Context, r model.Ref) error {
-					return t.annotate(ctx, r, api.AnnotationReconcile, strconv.FormatInt(time.Now().UnixNano(), 36))
-				},
-			},
-			{
-				Verb:    "pause",
-				Command: func(r model.Ref) string { return commandFor("pause", r) },
-				For: func(ctx context.Context, o model.Object) bool {
-					return o.Paused == "" && !o.Deleting && t.cluster().Declares(ctx, o.Ref, "status", "external") && p.mayPatch(ctx, t, o.Ref)
-				},
-				Do: func(ctx context.Context, r model.Ref) error { return t.annotate(ctx, r, api.AnnotationPaused, "true") },
-			},
-			{
-				Verb:    "resume",
-				Command: func(r model.Ref) string { return commandFor("resume", r) },
-				For: func(ctx context.Context, o model.Object) bool {
-					return o.Paused != "" && p.mayPatch(ctx, t, o.Ref)
-				},
-				Do: func(ctx context.Context, r model.Ref) error { return t.annotate(ctx, r, api.AnnotationPaused, "") },
-			},
+			t.action("reconcile", p, func(ctx context.Context, r model.Ref) (model.Change, error) {
+				return t.cluster().Reconcile(ctx, r, newToken())
+			}),
+			t.action("pause", p, func(ctx context.Context, r model.Ref) (model.Change, error) {
+				c, err := t.cluster().Pause(ctx, r, "")
+				if c.Was != "" { // it is paused until some time
+					return model.Change{}, err
+				}
+				return c, err
+			}),
+			t.action("resume", p, func(ctx context.Context, r model.Ref) (model.Change, error) { return t.cluster().Resume(ctx, r) }),
 		},
 	}
 }
 
-// commandFor is the command that does something to an object.
-func commandFor(verb string, r model.Ref) string {
-	text := "kubectl trimtab " + verb + " " + strings.ToLower(r.Kind) + "/" + r.Name
-	if r.Namespace != "" {
-		text += " -n " + r.Namespace
+// action is a change that can be made to an object, if it would change something.
+func (t target) action(verb string, p *permissions, change func(context.Context, model.Ref) (model.Change, error)) ui.Action {
+	return ui.Action{
+		Verb:    verb,
+		Command: func(r model.Ref) string { return t.cluster().Verb(verb, r) },
+		For: func(ctx context.Context, o model.Object) (effects []string, offered bool) {
+			c, err := change(ctx, o.Ref)
+			return c.Effects, err == nil && c.Annotation != "" && p.mayPatch(ctx, t, o.Ref)
+		},
+		Do: func(ctx context.Context, r model.Ref, uid types.UID) error {
+			c, err := change(ctx, r)
+			switch {
+			case err != nil:
+				return err
+			case c.UID() != "" && c.UID() != uid:
+				return replacedError(r)
+			case c.Annotation == "":
+				return fmt.Errorf("%s: there is nothing to %s any more", r, verb)
+			}
+			return t.make(ctx, c, false)
+		},
 	}
-	return text
 }
 
 // watch calls changed after each change of an object of a kind, until the watch ends.
@@ -171,7 +168,7 @@ func (t target) watch(ctx context.Context, kind schema.GroupVersionKind, namespa
 // permissions remembers for a while what the user may do.
 type permissions struct {
 	mu    sync.Mutex
-	known map[string]permission
+	known map[model.Ref]permission
 }
 
 type permission struct {
@@ -179,25 +176,17 @@ type permission struct {
 	at      time.Time
 }
 
-// mayPatch reports whether the user may patch objects like r. What cannot be found out is not allowed.
+// mayPatch reports whether the user may patch an object. What cannot be found out is not allowed.
 func (p *permissions) mayPatch(ctx context.Context, t target, r model.Ref) bool {
-	gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-	mapping, err := t.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last, has := p.known[r]; has && time.Since(last.at) < fresh {
+		return last.allowed
+	}
+	allowed, err := t.mayPatch(ctx, r)
 	if err != nil {
 		return false
 	}
-	key := mapping.Resource.String() + " " + r.Namespace
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if last, has := p.known[key]; has && time.Since(last.at) < fresh {
-		return last.allowed
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: r.Namespace, Verb: "patch", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
-	}}}
-	if err := t.client.Create(ctx, review); err != nil {
-		return false
-	}
-	p.known[key] = permission{review.Status.Allowed, time.Now()}
-	return review.Status.Allowed
+	p.known[r] = permission{allowed, time.Now()}
+	return allowed
 }

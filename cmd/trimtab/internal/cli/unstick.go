@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 )
@@ -35,7 +33,7 @@ func newUnstick() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result := removal{Stuck: s}
+			result := removal{Stuck: s, next: t.cluster().Verb("why", r)}
 			if remove != "" {
 				if err := result.remove(cmd, t, remove, dryRun); err != nil {
 					return err
@@ -62,6 +60,8 @@ type removal struct {
 	WouldRemove string `json:"wouldRemove,omitempty"`
 	// Refused is why the API server would not remove it. Only a dry run has it.
 	Refused string `json:"refused,omitempty"`
+
+	next string // the command that explains why it is not deleted
 }
 
 func (m *removal) remove(cmd *cobra.Command, t target, name string, dryRun bool) error {
@@ -69,10 +69,7 @@ func (m *removal) remove(cmd *cobra.Command, t target, name string, dryRun bool)
 	if err != nil {
 		return err
 	}
-	err = t.patch(cmd, m.Object, types.JSONPatchType, body, dryRun)
-	if apierrors.IsInvalid(err) { // a test of the patch has failed
-		err = fmt.Errorf("%s is not changed: it was changed meanwhile; look at it again, and repeat the command", m.Object)
-	}
+	err = t.patch(cmd.Context(), m.Object, m.UID(), body, dryRun)
 	switch {
 	case dryRun:
 		m.WouldRemove = name
@@ -115,7 +112,7 @@ func (m *removal) print(out io.Writer, asked string) {
 			row("  Without it", f.Leaks...)
 		}
 		if !m.Deleting.IsZero() && len(m.Finalizers) > 0 {
-			fmt.Fprintf(w, "\n  What to do\tkubectl trimtab why %s%s; if its owner will never run again, and what is left behind is dealt with: --remove FINALIZER\n", m.Object, inNamespace(m.Object))
+			fmt.Fprintf(w, "\n  What to do\t%s; if its owner will never run again, and what is left behind is dealt with: --remove FINALIZER\n", m.next)
 		}
 	}
 	_ = w.Flush()
@@ -134,12 +131,4 @@ func (m *removal) headline() string {
 		text += "\n  status: " + m.Message
 	}
 	return text
-}
-
-// inNamespace returns the flag of an object's namespace.
-func inNamespace(r model.Ref) string {
-	if r.Namespace == "" {
-		return ""
-	}
-	return " -n " + r.Namespace
 }

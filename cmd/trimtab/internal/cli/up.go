@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/install"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
@@ -89,7 +90,7 @@ func (u up) run(ctx context.Context, h home, p *steps.Printer) error {
 			return errors.Join(err, cluster.Stop(), h.clear())
 		}
 	}
-	p.Line("\n  export KUBECONFIG=%s\n", cluster.Kubeconfig)
+	p.Line("\n  export KUBECONFIG=%s\n", kubectl.Quote(cluster.Kubeconfig))
 	if u.detach {
 		p.Line("It runs until `trimtab cluster down`.")
 		return nil

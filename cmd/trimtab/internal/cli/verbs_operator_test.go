@@ -193,7 +193,7 @@ func TestAdoptTakes(t *testing.T) {
 	o := b.thing("a")
 	b.do(b.Client.Create(t.Context(), o))
 	b.says(o, "NotOurs")
-	b.run([]string{"adopt", "thing/a", "--dry-run"}, "Thing/a: would set annotation trimtab.dev/adoption: always (dry run)", "now: ", "Undo    it cannot be undone once the operator has acted; before that: kubectl annotate thing a -n "+b.Namespace+" trimtab.dev/adoption-")
+	b.run([]string{"adopt", "thing/a", "--dry-run"}, "Thing/a: would set annotation trimtab.dev/adoption: always (dry run)", "now: ", "Undo    it cannot be undone once the operator has acted; before that: kubectl annotate thing a trimtab.dev/adoption- -n "+b.Namespace+" --kubeconfig="+b.file)
 	b.says(o, "NotOurs")
 	b.run([]string{"adopt", "thing/a"}, "Thing/a: annotation trimtab.dev/adoption: always")
 	b.ready(o)

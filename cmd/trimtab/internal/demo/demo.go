@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
@@ -177,7 +178,7 @@ func explained(ctx context.Context, err error) error {
 func (s *stage) stay(ctx context.Context) {
 	s.print.Line("\n  Everything stays up. In another terminal:\n")
 	for _, line := range []string{
-		"export KUBECONFIG=" + s.cluster.Kubeconfig,
+		"export KUBECONFIG=" + kubectl.Quote(s.cluster.Kubeconfig),
 		"kubectl get streams,consumers,keyvalues -o wide",
 		"kubectl describe consumer billing",
 		`kubectl patch stream orders --type merge -p '{"spec":{"maxMsgs":500}}'`,

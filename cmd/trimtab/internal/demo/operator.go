@@ -62,7 +62,7 @@ func (o *operator) start() error {
 		readers.Go(func() { o.readTrace(out) })
 		readers.Go(func() { o.readLog(logs) })
 		readers.Wait()
-		_ = cmd.Wait()
+		_ = child.Wait(cmd)
 	}()
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/install"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/steps"
 )
 
@@ -38,6 +39,8 @@ type Options struct {
 	Temporary bool
 	// Folder is for the session's files. The caller removes it. Required.
 	Folder string
+	// Kubectl writes the commands that are shown.
+	Kubectl kubectl.Commands
 	// Out shows what happens. On a terminal, a table of the operator's objects is below it. Required.
 	Out io.Writer
 }
@@ -218,13 +221,18 @@ func (s *session) handOver(ctx context.Context, next *build, st *steps.Step) err
 		return err
 	}
 	s.process = p
-	if err := p.ready(ctx); err != nil {
+	lease, err := p.ready(ctx)
+	if err != nil {
 		if p.hasEnded() {
 			s.process = nil
 		}
 		return err
 	}
 	st.Detail("pid %d, ServiceAccount %s/%s", p.cmd.Process.Pid, next.namespace, next.serviceAccount)
+	if lease != "" {
+		st.Waits()
+		s.print.Line("%s", indented(s.behind(ctx, lease)))
+	}
 	return nil
 }
 

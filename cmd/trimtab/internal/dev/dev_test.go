@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/scaffold"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -73,7 +74,7 @@ func TestDev(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Options{Root: root, Config: cfg, Temporary: true, Folder: temporary, Out: out})
+		ended <- Run(ctx, Options{Root: root, Config: cfg, Temporary: true, Folder: temporary, Out: out, Kubectl: kubectl.Commands{Flags: []string{"--kubeconfig=/a/b"}}})
 		out.close()
 	}()
 	t.Cleanup(func() {
@@ -148,7 +149,7 @@ func TestDev(t *testing.T) {
 	text := out.since(mark)
 	for _, want := range []string{
 		"✘ definitions", "the new definition of Widget does not fit 1 of its 2 objects:", "Widget/first\n",
-		"spec.message: Too long: may not be more than 5 bytes", "kubectl delete widget first -n default",
+		"spec.message: Too long: may not be more than 5 bytes", "kubectl delete widgets.example.com first -n default --kubeconfig=/a/b",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)

@@ -80,7 +80,7 @@ func (s *session) definitionFits(ctx context.Context, next *build, d *apiextensi
 	for _, o := range items {
 		if problems := check.problems(ctx, &o); len(problems) > 0 {
 			broken = append(broken, fmt.Sprintf("  %s\n    %s", name(&o), strings.Join(problems, "\n    ")))
-			commands = append(commands, deletion(live, &o))
+			commands = append(commands, s.deletion(live, &o))
 		}
 	}
 	if len(broken) == 0 {
@@ -91,12 +91,9 @@ func (s *session) definitionFits(ctx context.Context, next *build, d *apiextensi
 		d.Spec.Names.Kind, len(broken), len(items), strings.Join(broken, "\n"), strings.Join(commands, "\n  "))
 }
 
-func deletion(d *apiextensionsv1.CustomResourceDefinition, o *unstructured.Unstructured) string {
-	command := "kubectl delete " + cmp.Or(d.Spec.Names.Singular, d.Spec.Names.Plural) + " " + o.GetName()
-	if o.GetNamespace() != "" {
-		command += " -n " + o.GetNamespace()
-	}
-	return command
+// deletion is the command that deletes an object. It names the group in any case: what it deletes is gone.
+func (s *session) deletion(d *apiextensionsv1.CustomResourceDefinition, o *unstructured.Unstructured) string {
+	return s.options.Kubectl.Line(o.GetNamespace(), "delete", d.Name, o.GetName())
 }
 
 // nothingLeft is an error if there are objects of a definition that the operator no longer has.
@@ -107,7 +104,7 @@ func (s *session) nothingLeft(ctx context.Context, d *apiextensionsv1.CustomReso
 	}
 	var commands []string
 	for _, o := range items {
-		commands = append(commands, deletion(d, &o))
+		commands = append(commands, s.deletion(d, &o))
 	}
 	return fmt.Errorf("the operator no longer has the kind %s, and %d objects of it exist, which nobody would manage. Keep the kind, or delete them:\n  %s",
 		d.Spec.Names.Kind, len(items), strings.Join(commands, "\n  "))

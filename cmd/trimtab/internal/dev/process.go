@@ -35,7 +35,7 @@ func start(binary string, args []string, folder string, out io.Writer) (*process
 		return nil, fmt.Errorf("start the operator: %w", err)
 	}
 	go func() {
-		p.err = cmd.Wait()
+		p.err = child.Wait(cmd)
 		close(p.ended)
 	}()
 	return p, nil
@@ -61,8 +61,12 @@ func (p *process) result() error {
 // readyWithin is more than an operator needs to fill its caches.
 const readyWithin = 30 * time.Second
 
-// ready waits until the operator says that it is ready. Then its log is shown.
-func (p *process) ready(ctx context.Context) error {
+// standing is in what a ready operator says that does not lead.
+var standing = regexp.MustCompile(`standing by: another replica holds the lease (\S+)`)
+
+// ready waits until the operator says that it is ready, and whether it leads. Then its log is shown. If another one leads, lease is
+// what that one holds, as namespace/name.
+func (p *process) ready(ctx context.Context) (lease string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	defer p.log.show()
@@ -73,16 +77,19 @@ func (p *process) ready(ctx context.Context) error {
 		select {
 		case <-p.ended:
 			p.log.flush()
-			return fmt.Errorf("the operator ended: %w", p.result())
+			return "", fmt.Errorf("the operator ended: %w", p.result())
 		case <-ctx.Done():
 			p.log.flush()
-			return fmt.Errorf("the operator is not ready: %s", why)
+			return "", fmt.Errorf("the operator is not ready: %s", why)
 		case <-tick.C:
 		}
 		if address := p.log.address(); address != "" {
 			ready, said := probe(ctx, address)
-			if ready {
-				return nil
+			if m := standing.FindStringSubmatch(said); ready && m != nil {
+				return m[1], nil
+			}
+			if ready && !strings.Contains(said, "waiting for the lease") {
+				return "", nil
 			}
 			why = said
 		}

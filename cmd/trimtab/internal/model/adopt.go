@@ -33,7 +33,7 @@ func (c *Cluster) Adopt(ctx context.Context, r Ref, from string) (Change, error)
 	case natureComponent:
 		change, err = c.adoptDependents(ctx, u, from)
 	case natureExternal, natureUnknown:
-		change, err = adoptExternal(u, from)
+		change, err = c.adoptExternal(u, from)
 	case natureNone:
 		err = fmt.Errorf("objects of kind %s stand for nothing that could be adopted; adopt is for external resources and components of trimtab's operators", r.Kind)
 	}
@@ -45,7 +45,7 @@ func (c *Cluster) Adopt(ctx context.Context, r Ref, from string) (Change, error)
 }
 
 // adoptExternal: what the operator says about who owns the resource decides which value adopts it.
-func adoptExternal(u *unstructured.Unstructured, from string) (Change, error) {
+func (c *Cluster) adoptExternal(u *unstructured.Unstructured, from string) (Change, error) {
 	r, status := refOf(u), statusOf(u)
 	said := ""
 	ready, failed := condition(status.Conditions, api.ConditionReady), condition(status.Conditions, api.ConditionFailed)
@@ -71,7 +71,7 @@ func adoptExternal(u *unstructured.Unstructured, from string) (Change, error) {
 	if from != "" {
 		value, effect = api.AdoptionFrom+from, "the external resource whose mark names the object with UID "+from+" is adopted; that object has it no more"
 	}
-	change := permitting(u, api.AnnotationAdoption, value)
+	change := c.permitting(u, api.AnnotationAdoption, value)
 	if change.Annotation == "" {
 		return change, nil
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) adoptDependents(ctx context.Context, u *unstructured.Unstructu
 		return Change{}, fmt.Errorf("%s does not show the name of its operator, because it has neither dependents that can be read nor a finalizer; "+
 			"set the annotation <operator>/restored-from: %s yourself", r, from)
 	}
-	change := permitting(u, name+"/restored-from", from)
+	change := c.permitting(u, name+"/restored-from", from)
 	if change.Annotation != "" {
 		change.Effects = append(change.Effects, "dependents that belong to the component of this name with UID "+from+" become its own",
 			"remove the annotation when the component is ready")

@@ -29,49 +29,53 @@ type Change struct {
 	Unseen []string `json:"unseen,omitempty"`
 
 	uid     types.UID
-	version string
+	version string // empty: the change is right for the object in any version
 }
 
-// Patch returns a JSON merge patch that makes the change, if the object is still the one that was looked at, in the same
-// version. Otherwise the API server answers with a conflict.
+// UID is that of the object that was looked at. The change is for no other one of its name.
+func (c Change) UID() types.UID { return c.uid }
+
+// Patch returns a JSON merge patch that makes the change, if the object is still the one that was looked at, and, where that
+// matters, in the same version. Otherwise the API server refuses it.
 func (c Change) Patch() ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": c.uid, "resourceVersion": c.version, "annotations": map[string]any{c.Annotation: c.Value},
-	}})
+	set := any(c.Value)
+	if c.Value == "" {
+		set = nil
+	}
+	metadata := map[string]any{"uid": c.uid, "annotations": map[string]any{c.Annotation: set}}
+	if c.version != "" {
+		metadata["resourceVersion"] = c.version
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
-// changeOf returns a change of an annotation. If the annotation has the value already, there is nothing to be done.
-func changeOf(u *unstructured.Unstructured, annotation, value string) Change {
-	c := Change{Object: refOf(u), Was: u.GetAnnotations()[annotation], uid: u.GetUID(), version: u.GetResourceVersion()}
-	if c.Was == value {
-		c.Effects = []string{fmt.Sprintf("annotation %s is %q already", annotation, value)}
-		return c
+// changeOf returns a change of an annotation, which is removed if the value is empty. If the annotation has the value already,
+// there is nothing to be done.
+func (c *Cluster) changeOf(u *unstructured.Unstructured, annotation, value string) Change {
+	change := Change{Object: refOf(u), Was: u.GetAnnotations()[annotation], uid: u.GetUID(), version: u.GetResourceVersion()}
+	if change.Was == value {
+		change.Effects = []string{fmt.Sprintf("annotation %s is %q already", annotation, value)}
+		return change
 	}
-	c.Annotation, c.Value = annotation, value
-	c.Undo = fmt.Sprintf("kubectl annotate %s %s%s %s-", strings.ToLower(c.Object.Kind), c.Object.Name, inNamespace(c.Object), annotation)
-	if c.Was != "" {
-		c.Undo = strings.TrimSuffix(c.Undo, "-") + "=" + quoted(c.Was) + " --overwrite"
+	change.Annotation, change.Value = annotation, value
+	switch {
+	case change.Was == "":
+		change.Undo = c.Command("annotate", change.Object, annotation+"-")
+	case value == "":
+		change.Undo = c.Command("annotate", change.Object, annotation+"="+change.Was)
+	default:
+		change.Undo = c.Command("annotate", change.Object, annotation+"="+change.Was, "--overwrite")
 	}
-	return c
+	return change
 }
 
 // permitting returns the change of an annotation that permits something which cannot be undone.
-func permitting(u *unstructured.Unstructured, annotation, value string) Change {
-	c := changeOf(u, annotation, value)
-	if c.Undo != "" {
-		c.Undo = "it cannot be undone once the operator has acted; before that: " + c.Undo
+func (c *Cluster) permitting(u *unstructured.Unstructured, annotation, value string) Change {
+	change := c.changeOf(u, annotation, value)
+	if change.Undo != "" {
+		change.Undo = "it cannot be undone once the operator has acted; before that: " + change.Undo
 	}
-	return c
-}
-
-// quoted returns a text as a word for a shell.
-func quoted(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=@", r)
-	}) {
-		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-	}
-	return text
+	return change
 }
 
 // load returns an object, and an error that says so if it does not exist or cannot be read.

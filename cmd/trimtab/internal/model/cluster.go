@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 )
 
 var (
@@ -30,10 +32,11 @@ var (
 
 // Cluster reads a cluster. What it has listed, it does not list again, so make one for each question.
 type Cluster struct {
-	reader client.Reader
-	mapper meta.RESTMapper
-	server discovery.ServerResourcesInterface
-	now    func() time.Time
+	reader   client.Reader
+	mapper   meta.RESTMapper
+	server   discovery.ServerResourcesInterface
+	now      func() time.Time
+	commands kubectl.Commands // what the user is told to run
 
 	mu     sync.Mutex
 	unseen map[string]string // why something could not be read
@@ -50,10 +53,11 @@ type served struct {
 	namespaced bool
 }
 
-// New returns a Cluster that reads through reader. server lists the kinds that there are.
-func New(reader client.Reader, mapper meta.RESTMapper, server discovery.ServerResourcesInterface) *Cluster {
+// New returns a Cluster that reads through reader. server lists the kinds that there are. Flags are those of kubectl that name the
+// cluster; commands that the user is told to run have them, too.
+func New(reader client.Reader, mapper meta.RESTMapper, server discovery.ServerResourcesInterface, flags ...string) *Cluster {
 	return &Cluster{
-		reader: reader, mapper: mapper, server: server, now: time.Now,
+		reader: reader, mapper: mapper, server: server, now: time.Now, commands: kubectl.Commands{Flags: flags, Mapper: mapper},
 		unseen: map[string]string{}, listed: map[string]map[types.UID][]metav1.PartialObjectMetadata{}, schemas: map[string]map[string]any{},
 	}
 }
@@ -78,6 +82,16 @@ func (r Ref) Empty() *unstructured.Unstructured {
 	u.SetNamespace(r.Namespace)
 	u.SetName(r.Name)
 	return u
+}
+
+// Command returns a command of kubectl about an object, such as annotate, with more words behind the object's name.
+func (c *Cluster) Command(verb string, r Ref, more ...string) string {
+	return c.commands.Line(r.Namespace, append([]string{verb, c.commands.Kind(r.gvk()), r.Name}, more...)...)
+}
+
+// Verb returns a command of kubectl trimtab about an object, such as why.
+func (c *Cluster) Verb(verb string, r Ref, more ...string) string {
+	return c.commands.Line(r.Namespace, append([]string{"trimtab", verb, c.commands.Kind(r.gvk()) + "/" + r.Name}, more...)...)
 }
 
 func refOf(u *unstructured.Unstructured) Ref {

@@ -240,8 +240,11 @@ func setBy(u *unstructured.Unstructured, name string) string {
 // errNotDeleting: the finalizer of an object that is not deleted is at work.
 var errNotDeleting = errors.New("is not being deleted, so nothing waits for its finalizers; delete it first")
 
-// Remove returns a JSON patch that removes a finalizer, if the object is still the one that was looked at, in the same version.
-// The API server refuses it otherwise.
+// UID is that of the object that was looked at.
+func (s Stuck) UID() types.UID { return s.uid }
+
+// Remove returns a JSON merge patch that removes a finalizer, if the object is still the one that was looked at, in the same
+// version. Otherwise the API server answers with a conflict.
 func (s Stuck) Remove(name string) ([]byte, error) {
 	at := slices.Index(s.names, name)
 	switch {
@@ -252,12 +255,9 @@ func (s Stuck) Remove(name string) ([]byte, error) {
 	case at < 0:
 		return nil, fmt.Errorf("%s has no finalizer %q; it has: %s", s.Object, name, orElse(strings.Join(s.names, ", "), "none"))
 	}
-	return json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": s.uid},
-		{"op": "test", "path": "/metadata/resourceVersion", "value": s.version},
-		{"op": "test", "path": fmt.Sprintf("/metadata/finalizers/%d", at), "value": name},
-		{"op": "remove", "path": fmt.Sprintf("/metadata/finalizers/%d", at)},
-	})
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.uid, "resourceVersion": s.version, "finalizers": slices.Delete(slices.Clone(s.names), at, at+1),
+	}})
 }
 
 // Guard returns one of the finalizers.

@@ -88,10 +88,10 @@ func (c *Cluster) holdsIn(ctx context.Context, u *unstructured.Unstructured, rea
 			all = append(all, c.pruneHold(ctx, u, key, text))
 		case "skip-delete-hooks":
 			if !u.GetDeletionTimestamp().IsZero() {
-				all = append(all, holdOf(u, StepDeleteHooks, text, key, value, "the deletion goes on, and the delete hooks that have not run do not run any more"))
+				all = append(all, c.holdOf(u, StepDeleteHooks, text, key, value, "the deletion goes on, and the delete hooks that have not run do not run any more"))
 			}
 		case "left-behind":
-			all = append(all, holdOf(u, StepLeftBehind, text, key, value, "the dependents in cluster "+value+" stay there and are forgotten; new ones are created in the other cluster"))
+			all = append(all, c.holdOf(u, StepLeftBehind, text, key, value, "the dependents in cluster "+value+" stay there and are forgotten; new ones are created in the other cluster"))
 		case "accept-data-loss":
 			all = append(all, Hold{Step: StepDataLoss, Text: text, Remedy: fmt.Sprintf("it is approved in the manifest of the dependent: add the annotation %s: %q there", key, "true")})
 		}
@@ -100,13 +100,13 @@ func (c *Cluster) holdsIn(ctx context.Context, u *unstructured.Unstructured, rea
 	case "RecreateNotPermitted":
 		hold := Hold{Step: StepRecreate, Text: text, Remedy: "it cannot be approved on the object; the message says who can allow it"}
 		if m := granted.FindStringSubmatch(text); m != nil {
-			hold = holdOf(u, StepRecreate, text, m[1], m[2], fmt.Sprintf("external resource %q is deleted and created again; what it holds is lost", externalID(u)),
+			hold = c.holdOf(u, StepRecreate, text, m[1], m[2], fmt.Sprintf("external resource %q is deleted and created again; what it holds is lost", externalID(u)),
 				"the permission stays until it is taken back, also for later changes")
 		}
 		all = append(all, hold)
 	case "EndpointChanged":
 		if m := granted.FindStringSubmatch(text); m != nil {
-			all = append(all, holdOf(u, StepEndpoint, text, m[1], m[2], fmt.Sprintf("external resource %q stays at the former endpoint, and a new one is created at %s", externalID(u), m[2])))
+			all = append(all, c.holdOf(u, StepEndpoint, text, m[1], m[2], fmt.Sprintf("external resource %q stays at the former endpoint, and a new one is created at %s", externalID(u), m[2])))
 		}
 	}
 	return all
@@ -114,12 +114,12 @@ func (c *Cluster) holdsIn(ctx context.Context, u *unstructured.Unstructured, rea
 
 // holdOf returns a step that an annotation approves. If the status is not about the present spec, it is not known what would be
 // approved.
-func holdOf(u *unstructured.Unstructured, step Step, text, key, value string, effects ...string) Hold {
+func (c *Cluster) holdOf(u *unstructured.Unstructured, step Step, text, key, value string, effects ...string) Hold {
 	observed := statusOf(u).ObservedGeneration
 	if u.GetDeletionTimestamp().IsZero() && observed != u.GetGeneration() {
 		return Hold{Step: step, Text: text, Remedy: fmt.Sprintf("the status is of generation %d and the spec of generation %d: wait until the operator has looked at it", observed, u.GetGeneration())}
 	}
-	change := permitting(u, key, value)
+	change := c.permitting(u, key, value)
 	if change.Annotation == "" {
 		return Hold{Step: step, Text: text, Remedy: "it is approved already; the operator has not acted on it yet"}
 	}
@@ -129,7 +129,7 @@ func holdOf(u *unstructured.Unstructured, step Step, text, key, value string, ef
 
 // pruneHold is for the present generation, which is what the annotation names, and lists what is kept.
 func (c *Cluster) pruneHold(ctx context.Context, u *unstructured.Unstructured, key, text string) Hold {
-	hold := holdOf(u, StepPrune, text, key, strconv.FormatInt(u.GetGeneration(), 10), "what it keeps is deleted; a later generation is not approved")
+	hold := c.holdOf(u, StepPrune, text, key, strconv.FormatInt(u.GetGeneration(), 10), "what it keeps is deleted; a later generation is not approved")
 	if hold.Approval == nil {
 		return hold
 	}

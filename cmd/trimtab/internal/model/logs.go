@@ -24,6 +24,12 @@ type LogSource struct {
 	Restarted bool
 }
 
+// Current returns the container whatever came before it.
+func (s LogSource) Current() LogSource {
+	s.Restarted = false
+	return s
+}
+
 // OperatorLogs returns the containers of the operator that looks after an object: of all its replicas. deployment names the
 // operator's Deployment as NAMESPACE/NAME; if it is empty, that is the name of the operator's lease.
 func (c *Cluster) OperatorLogs(ctx context.Context, r Ref, deployment string) ([]LogSource, error) {

@@ -22,6 +22,8 @@ type Object struct {
 	Ref
 	// Relation says what it is to the object above it: owned, dependent, or external. It is empty for the first one.
 	Relation string `json:"relation,omitempty"`
+	// UID is that of the object; empty if it was not read.
+	UID types.UID `json:"uid,omitempty"`
 	// Ready is True, False or Unknown. It is empty for what has nothing that could be ready, such as a ConfigMap.
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
 	// State is the object's state in one word, Reason that of its condition, and Message one sentence.
@@ -44,7 +46,7 @@ type Object struct {
 // describe reads how an object is.
 func (c *Cluster) describe(ctx context.Context, u *unstructured.Unstructured) Object {
 	o := Object{
-		Ref: refOf(u), Created: u.GetCreationTimestamp(), Paused: u.GetAnnotations()[api.AnnotationPaused],
+		Ref: refOf(u), UID: u.GetUID(), Created: u.GetCreationTimestamp(), Paused: u.GetAnnotations()[api.AnnotationPaused],
 		Deleting: !u.GetDeletionTimestamp().IsZero(), live: u,
 	}
 	status := statusOf(u)

@@ -52,7 +52,7 @@ func (a *asking) away(ctx context.Context, o Object) *Cause {
 	}
 	cause := &Cause{
 		Code: OperatorAway, Text: fmt.Sprintf("operator %s/%s does not run", op.Namespace, op.Name), Evidence: []string{fmt.Sprintf("its lease was renewed %s ago", op.Seen)},
-		Remedy: fmt.Sprintf("kubectl get deployment %s -n %s", op.Name, op.Namespace),
+		Remedy: a.Command("get", Ref{"apps/v1", "Deployment", op.Namespace, op.Name}),
 	}
 	if op.Holder == "" {
 		cause.Evidence = []string{"its lease has been released, and nobody has taken it"}

@@ -26,10 +26,10 @@ func (c *Cluster) Orphan(ctx context.Context, r Ref) (Change, error) {
 	case natureComponent:
 		change, err = c.orphanDependents(ctx, u)
 	case natureExternal, natureUnknown:
-		change = orphanExternal(u)
+		change = c.orphanExternal(u)
 	case natureNone:
-		err = fmt.Errorf("objects of kind %s stand for nothing outside themselves; to keep what %s owns, use: kubectl delete %s %s%s --cascade=orphan",
-			r.Kind, r, strings.ToLower(r.Kind), r.Name, inNamespace(r))
+		err = fmt.Errorf("objects of kind %s stand for nothing outside themselves; to keep what %s owns, use: %s",
+			r.Kind, r, c.Command("delete", r, "--cascade=orphan"))
 	}
 	if err != nil {
 		return Change{}, err
@@ -45,8 +45,8 @@ func (c *Cluster) Orphan(ctx context.Context, r Ref) (Change, error) {
 	return change, nil
 }
 
-func orphanExternal(u *unstructured.Unstructured) Change {
-	change := changeOf(u, api.AnnotationDeletion, "orphan")
+func (c *Cluster) orphanExternal(u *unstructured.Unstructured) Change {
+	change := c.changeOf(u, api.AnnotationDeletion, "orphan")
 	if id := externalID(u); id != "" {
 		change.Kept = []string{fmt.Sprintf("external resource %q", id)}
 	} else if change.Annotation != "" {
@@ -89,7 +89,7 @@ func (c *Cluster) orphanDependents(ctx context.Context, u *unstructured.Unstruct
 	if len(value) > mostAnnotation {
 		return Change{}, fmt.Errorf("%s has %d dependents, whose names do not fit in an annotation; set delete-policy: orphan-on-delete in its spec or in its manifests", r, len(items))
 	}
-	change := changeOf(u, key, value)
+	change := c.changeOf(u, key, value)
 	change.Kept = kept
 	if change.Annotation != "" {
 		change.Effects = append(change.Effects, "dependents that it gets later are not kept",

@@ -114,7 +114,7 @@ func (a *asking) walk(ctx context.Context, o Object) Cause {
 	a.chain = append(a.chain, Link{Object: o, Why: orElse(o.Message, "is not ready yet")})
 	reason, note := a.warning(ctx, o.live)
 	if note != "" {
-		return Cause{Code: Told, Text: note, Evidence: []string{"event " + reason}, Remedy: remedyOf(o)}
+		return Cause{Code: Told, Text: note, Evidence: []string{"event " + reason}, Remedy: a.remedyOf(o)}
 	}
 	return Cause{Code: Waiting, Text: orElse(o.Message, "is not ready yet"), Remedy: "wait; nothing is known to be wrong"}
 }
@@ -140,7 +140,7 @@ func (a *asking) paused(_ context.Context, o Object) *Cause {
 	}
 	return &Cause{
 		Code: Paused, Text: "is paused", Evidence: []string{fmt.Sprintf("annotation %s: %s", api.AnnotationPaused, o.Paused)},
-		Remedy: fmt.Sprintf("kubectl annotate %s %s%s %s-", strings.ToLower(o.Kind), o.Name, inNamespace(o.Ref), api.AnnotationPaused),
+		Remedy: a.Command("annotate", o.Ref, api.AnnotationPaused+"-"),
 	}
 }
 
@@ -180,7 +180,7 @@ func (a *asking) deleting(ctx context.Context, o Object) *Cause {
 	}
 	cause := &Cause{
 		Code: Finalizer, Text: fmt.Sprintf("is being deleted since %s ago and waits for finalizer %s", a.since(*o.live.GetDeletionTimestamp()), strings.Join(finalizers, ", ")),
-		Remedy: fmt.Sprintf("whoever has put the finalizer there has to remove it; what it protects: kubectl trimtab unstick %s%s", o.Ref, inNamespace(o.Ref)),
+		Remedy: "whoever has put the finalizer there has to remove it; what it protects: " + a.Verb("unstick", o.Ref),
 	}
 	if text != "" {
 		cause.Evidence = append(cause.Evidence, "status: "+text)
@@ -269,7 +269,7 @@ func (a *asking) told(_ context.Context, o Object) *Cause {
 			code = Waiting
 		}
 	}
-	return &Cause{Code: code, Text: o.Message, Evidence: evidence, Remedy: remedyOf(o)}
+	return &Cause{Code: code, Text: o.Message, Evidence: evidence, Remedy: a.remedyOf(o)}
 }
 
 // codeOf returns the kind of cause that the words of another system stand for.
@@ -302,15 +302,8 @@ func ofOperator(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
-func remedyOf(o Object) string {
-	return fmt.Sprintf("correct what it says; then, to try at once: kubectl annotate %s %s%s --overwrite %s=$(date +%%s)", strings.ToLower(o.Kind), o.Name, inNamespace(o.Ref), api.AnnotationReconcile)
-}
-
-func inNamespace(r Ref) string {
-	if r.Namespace == "" {
-		return ""
-	}
-	return " -n " + r.Namespace
+func (a *asking) remedyOf(o Object) string {
+	return "correct what it says; then, to try at once: " + a.Verb("reconcile", o.Ref)
 }
 
 func orElse(s, otherwise string) string {

@@ -185,7 +185,7 @@ func situations() []situation {
 			},
 		},
 		{
-			name: "paused", of: probeA, code: model.Paused, chain: []string{"Probe/a"}, text: "is paused", remedy: "kubectl annotate probe a -n NS trimtab.dev/paused-",
+			name: "paused", of: probeA, code: model.Paused, chain: []string{"Probe/a"}, text: "is paused", remedy: "kubectl annotate probe a trimtab.dev/paused- -n NS",
 			manifests: waits("Paused", "paused by annotation"),
 			then:      func(w *world) { w.patch("Probe", `{"metadata":{"annotations":{"trimtab.dev/paused":"true"}}}`) },
 		},
@@ -234,7 +234,7 @@ status: {observedGeneration: 1, state: Creating, message: "cannot create thing b
 			manifests: ofPod("", "Pending", `containerStatuses: [{name: c, image: nowhere/app, imageID: "", ready: false, restartCount: 0, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}]`),
 		},
 		{
-			name: "a program that ends", of: probeA, code: model.Crash, chain: []string{"Probe/a", "Pod/p"}, text: "container c has ended 7 times, last with code 3", remedy: "kubectl logs p -n NS -c c --previous",
+			name: "a program that ends", of: probeA, code: model.Crash, chain: []string{"Probe/a", "Pod/p"}, text: "container c has ended 7 times, last with code 3", remedy: "kubectl logs p -c c --previous -n NS",
 			manifests: ofPod("", "Running", `containerStatuses: [{name: c, image: nowhere/app, imageID: "", ready: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error, message: "no config"}}}]`),
 		},
 		{

@@ -32,9 +32,9 @@ func (a *asking) created(ctx context.Context, o Object) *Cause {
 		}
 		switch {
 		case cause.Code == Quota:
-			cause.Remedy = fmt.Sprintf("raise the quota of namespace %s or delete what needs it: kubectl describe resourcequota -n %s", o.Namespace, o.Namespace)
+			cause.Remedy = fmt.Sprintf("raise the quota of namespace %s or delete what needs it: %s", o.Namespace, a.commands.Line(o.Namespace, "describe", "resourcequota"))
 		case o.Kind == "Job":
-			cause.Remedy = fmt.Sprintf("look at its log, then delete it to have it run again: kubectl logs job/%s -n %s", o.Name, o.Namespace)
+			cause.Remedy = "look at its log, then delete it to have it run again: " + a.commands.Line(o.Namespace, "logs", "job/"+o.Name)
 		}
 		return cause
 	}
@@ -81,14 +81,16 @@ func (a *asking) unscheduled(ctx context.Context, pod corev1.Pod, c corev1.PodCo
 }
 
 func (a *asking) ofContainer(ctx context.Context, o Object, pod corev1.Pod, c corev1.ContainerStatus) *Cause {
-	logs := fmt.Sprintf("kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, c.Name)
+	logs := func(more ...string) string {
+		return a.commands.Line(pod.Namespace, append([]string{"logs", pod.Name, "-c", c.Name}, more...)...)
+	}
 	if w := c.State.Waiting; w != nil {
 		evidence := []string{fmt.Sprintf("container %s waits: %s", c.Name, w.Reason)}
 		switch {
 		case strings.Contains(w.Reason, "Image"), w.Reason == "ErrImagePull":
 			return &Cause{Code: Image, Text: fmt.Sprintf("image %s cannot be pulled: %s", c.Image, orElse(w.Message, w.Reason)), Evidence: evidence, Remedy: "correct the image's name, or the Secret with which it is pulled"}
 		case w.Reason == "CrashLoopBackOff":
-			cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended %d times", c.Name, c.RestartCount), Evidence: evidence, Remedy: logs + " --previous"}
+			cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended %d times", c.Name, c.RestartCount), Evidence: evidence, Remedy: logs("--previous")}
 			if t := c.LastTerminationState.Terminated; t != nil {
 				cause.ended(*t)
 			}
@@ -102,12 +104,12 @@ func (a *asking) ofContainer(ctx context.Context, o Object, pod corev1.Pod, c co
 		return nil
 	}
 	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended", c.Name), Remedy: logs}
+		cause := &Cause{Code: Crash, Text: fmt.Sprintf("container %s has ended", c.Name), Remedy: logs()}
 		cause.ended(*t)
 		return cause
 	}
 	if c.State.Running != nil && !c.Ready && pod.Status.Phase == corev1.PodRunning {
-		cause := &Cause{Code: Unready, Text: fmt.Sprintf("container %s runs and is not ready", c.Name), Remedy: logs}
+		cause := &Cause{Code: Unready, Text: fmt.Sprintf("container %s runs and is not ready", c.Name), Remedy: logs()}
 		if reason, note := a.warning(ctx, o.live); note != "" {
 			cause.Evidence = append(cause.Evidence, "event "+reason+": "+note)
 		}

@@ -113,6 +113,7 @@ type Step struct {
 	details []string
 	noted   time.Time
 	ended   bool
+	waits   bool
 }
 
 // noteEvery is how often a note is printed where lines cannot be rewritten.
@@ -156,6 +157,13 @@ func (s *Step) Detail(format string, args ...any) {
 	s.details = append(s.details, fmt.Sprintf(format, args...))
 }
 
+// Waits has the step end without the sign of success: what it has started is in order, and waits for something.
+func (s *Step) Waits() {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.waits = true
+}
+
 // Done ends the step as successful.
 func (s *Step) Done() { s.end("✔", "32", nil) }
 
@@ -170,6 +178,9 @@ func (s *Step) end(mark, color string, err error) {
 		return
 	}
 	s.ended = true
+	if s.waits && err == nil {
+		mark, color = "…", "33"
+	}
 	took := time.Since(s.began)
 	r := Result{Name: s.name, OK: err == nil, Seconds: float64(took.Milliseconds()) / 1000, Details: s.details}
 	if err != nil {

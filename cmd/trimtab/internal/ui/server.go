@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 )
@@ -45,10 +47,10 @@ type Action struct {
 	Verb string
 	// Command returns the command that does the same.
 	Command func(model.Ref) string
-	// For reports whether it makes sense for an object, and whether the permissions suffice.
-	For func(context.Context, model.Object) bool
-	// Do does it.
-	Do func(context.Context, model.Ref) error
+	// For returns what follows from it for an object. It is not offered where it makes no sense, or the permissions do not suffice.
+	For func(context.Context, model.Object) (effects []string, offered bool)
+	// Do does it to the object with a UID. That another object has the name by now is an error.
+	Do func(context.Context, model.Ref, types.UID) error
 }
 
 // Server is the dashboard. Its zero value is not usable.
@@ -58,8 +60,8 @@ type Server struct {
 	changes *changes
 }
 
-// asks is the header of requests that change something: a page of another origin cannot set it.
-const asks = "X-Trimtab-Key"
+// keyHeader is the header of requests that has the key. A page of another origin can neither know the key nor set the header.
+const keyHeader = "X-Trimtab-Key"
 
 // New returns a server.
 func New(o Options) *Server {
@@ -69,8 +71,8 @@ func New(o Options) *Server {
 // Run watches what is shown until ctx ends.
 func (s *Server) Run(ctx context.Context) { s.changes.run(ctx) }
 
-// URL is the address that lets whoever opens it in.
-func (s *Server) URL(at net.Addr) string { return "http://" + at.String() + "/?key=" + s.key }
+// URL is the address that lets whoever opens it in. Browsers do not send what is behind the sign #; the page reads it.
+func (s *Server) URL(at net.Addr) string { return "http://" + at.String() + "/#key=" + s.key }
 
 // Handler returns what serves requests that arrive at an address.
 func (s *Server) Handler(at net.Addr) http.Handler {
@@ -86,10 +88,9 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	return s.guarded(at.String(), mux)
 }
 
-// guarded lets only requests pass that name this server and have its key, which the first one brings in its query.
+// guarded lets only requests pass that name this server. What is about the cluster needs the key, too; the page itself is the same
+// for everybody.
 func (s *Server) guarded(host string, next http.Handler) http.Handler {
-	// A browser sends cookies to all ports of an address.
-	cookie := "trimtab-ui-" + strings.NewReplacer(":", "-", "[", "", "]", "").Replace(host)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
@@ -100,13 +101,8 @@ func (s *Server) guarded(host string, next http.Handler) http.Handler {
 			http.Error(w, "this server is called "+host, http.StatusMisdirectedRequest)
 			return
 		}
-		if given := r.URL.Query().Get("key"); r.URL.Path == "/" && s.knows(given) {
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS
-			http.Redirect(w, r, "/", http.StatusSeeOther)
-			return
-		}
-		if c, err := r.Cookie(cookie); err != nil || !s.knows(c.Value) {
-			http.Error(w, "open the address that trimtab ui has printed; it has a key", http.StatusForbidden)
+		if strings.HasPrefix(r.URL.Path, "/api/") && !s.knows(r.Header.Get(keyHeader)) {
+			http.Error(w, "open the address that was printed when this server was started; it has a key", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -170,8 +166,9 @@ type page struct {
 
 // command is what can be done to an object. Verb is empty if it is a command to copy only.
 type command struct {
-	Verb string `json:"verb,omitempty"`
-	Text string `json:"text"`
+	Verb    string   `json:"verb,omitempty"`
+	Text    string   `json:"text"`
+	Effects []string `json:"effects,omitempty"`
 }
 
 func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
@@ -192,8 +189,8 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	why.Unseen = c.Unseen() // all that was not seen
 	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}}
 	for _, a := range s.options.Actions {
-		if a.For(ctx, why.Object) {
-			p.Commands = append(p.Commands, command{a.Verb, a.Command(r)})
+		if effects, offered := a.For(ctx, why.Object); offered {
+			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects})
 		}
 	}
 	return p, nil
@@ -201,22 +198,22 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 
 // act does what a request asks for.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get(asks) == "" {
-		http.Error(w, "the header "+asks+" is missing; use the page", http.StatusForbidden)
-		return
+	q := r.URL.Query()
+	ref, err := refOf(q)
+	if uid := q.Get("uid"); err == nil && uid == "" {
+		err = errors.New("name the object by its uid, too, so that no other one of its name is meant")
 	}
-	ref, err := refOf(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	verb := r.URL.Query().Get("verb")
+	verb := q.Get("verb")
 	at := slices.IndexFunc(s.options.Actions, func(a Action) bool { return a.Verb == verb })
 	if at < 0 {
 		http.Error(w, "there is no action "+verb, http.StatusBadRequest)
 		return
 	}
-	if err := s.options.Actions[at].Do(r.Context(), ref); err != nil {
+	if err := s.options.Actions[at].Do(r.Context(), ref, types.UID(q.Get("uid"))); err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
@@ -228,7 +225,11 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 // is listed.
 const beat = 10 * time.Second
 
-// streamed sends what a page shows, and again after each change of it, as server-sent events. What goes wrong is an event, too.
+// rest is how long a page is not read again after it was, whatever changes: in a busy namespace, something always does.
+const rest = time.Second
+
+// streamed sends what a page shows, and again after each change of it, in the format of server-sent events. What goes wrong is an event,
+// too.
 func (s *Server) streamed(show func(context.Context, url.Values) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -236,29 +237,42 @@ func (s *Server) streamed(show func(context.Context, url.Values) (any, error)) h
 		var sent string
 		for ctx := r.Context(); ctx.Err() == nil; {
 			changed := s.changes.next()
-			event := "page"
-			value, err := show(ctx, r.URL.Query())
-			if err != nil {
-				event, value = "problem", err.Error()
+			now := eventOf(show(ctx, r.URL.Query()))
+			text := ":\n\n" // so that a browser that is gone is noticed
+			if now != sent {
+				sent, text = now, now
 			}
-			data, err := json.Marshal(value)
-			if err != nil {
-				event, data = "problem", []byte(`"the page cannot be written"`)
-			}
-			if now := "event: " + event + "\ndata: " + string(data) + "\n\n"; now != sent {
-				sent = now
-				_, err = w.Write([]byte(now))
-			} else {
-				_, err = w.Write([]byte(":\n\n")) // so that a browser that is gone is noticed
-			}
-			if err != nil || stream.Flush() != nil {
+			if _, err := io.WriteString(w, text); err != nil || stream.Flush() != nil {
 				return
 			}
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			case <-time.After(beat):
-			}
+			pause(ctx, changed)
 		}
+	}
+}
+
+// eventOf is what a page shows, or what goes wrong, as an event.
+func eventOf(value any, err error) string {
+	event := "page"
+	if err != nil {
+		event, value = "problem", err.Error()
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		event, data = "problem", []byte(`"the page cannot be written"`)
+	}
+	return "event: " + event + "\ndata: " + string(data) + "\n\n"
+}
+
+// pause waits until a page is to be read again. What changes during the rest is in the next page, too.
+func pause(ctx context.Context, changed <-chan struct{}) {
+	rested := time.After(rest)
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-time.After(beat):
+	}
+	select {
+	case <-ctx.Done():
+	case <-rested:
 	}
 }

@@ -5,29 +5,30 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/ui"
 )
 
 // dashboard is a server with one action, which notes what it was done to.
-func dashboard(t *testing.T) (at *url.URL, open string, done *[]string) {
+func dashboard(t *testing.T) (at *url.URL, key string, done *[]string) {
 	t.Helper()
 	done = &[]string{}
 	s := ui.New(ui.Options{Actions: []ui.Action{{
 		Verb:    "poke",
 		Command: func(model.Ref) string { return "poke" },
-		For:     func(context.Context, model.Object) bool { return true },
-		Do: func(_ context.Context, r model.Ref) error {
+		For:     func(context.Context, model.Object) ([]string, bool) { return nil, true },
+		Do: func(_ context.Context, r model.Ref, uid types.UID) error {
 			if r.Name == "held" {
 				return errors.New("somebody holds it")
 			}
-			*done = append(*done, r.String())
+			*done = append(*done, r.String()+" "+string(uid))
 			return nil
 		},
 	}}})
@@ -39,54 +40,39 @@ func dashboard(t *testing.T) (at *url.URL, open string, done *[]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return at, s.URL(server.Listener.Addr()), done
+	_, key, found := strings.Cut(s.URL(server.Listener.Addr()), "/#key=")
+	if !found || len(key) < 20 {
+		t.Fatalf("the address is %q, want one with a key behind the sign #, which browsers do not send", s.URL(server.Listener.Addr()))
+	}
+	return at, key, done
 }
 
 // TestGuard: who has not been given the address gets nothing, and a page of another site cannot have anything done.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	at, open, done := dashboard(t)
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := &http.Client{Jar: jar}
-	first, err := http.NewRequestWithContext(t.Context(), http.MethodGet, open, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := owner.Do(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || answer.Request.URL.RawQuery != "" {
-		t.Fatalf("the address that is printed leads to %d at %s, want the page at an address without the key", answer.StatusCode, answer.Request.URL)
-	}
-	if csp := answer.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
-		t.Errorf("the policy for content is %q", csp)
-	}
-	const poke = "/api/act?verb=poke&apiVersion=v1&kind=Thing&namespace=n&name="
+	at, key, done := dashboard(t)
+	const poke = "/api/act?verb=poke&uid=u1&apiVersion=v1&kind=Thing&namespace=n&name="
 	tests := map[string]struct {
 		why    string
-		client *http.Client
 		method string
 		path   string
 		host   string
-		header bool
+		key    string
 		code   int
 		says   string
 	}{
-		"no key":         {"other users of the machine reach the port, too", &http.Client{}, "GET", "/", "", false, http.StatusForbidden, "has a key"},
-		"wrong key":      {"it is not to be guessed", &http.Client{}, "GET", "/?key=A", "", false, http.StatusForbidden, "has a key"},
-		"no key, data":   {"the data is what is worth protecting", &http.Client{}, "GET", "/api/attention", "", false, http.StatusForbidden, "has a key"},
-		"other name":     {"a name of another site may be made to lead here", owner, "GET", "/", "example.org", false, http.StatusMisdirectedRequest, "is called " + at.Host},
-		"no header":      {"a form of another site sends none", owner, "POST", poke + "a", "", false, http.StatusForbidden, "X-Trimtab-Key is missing"},
-		"get":            {"a picture of another site gets", owner, "GET", poke + "a", "", true, http.StatusNotFound, ""},
-		"no such action": {"nothing else can be done", owner, "POST", strings.Replace(poke, "poke", "drop", 1) + "a", "", true, http.StatusBadRequest, "there is no action drop"},
-		"no name":        {"an action is about an object", owner, "POST", poke, "", true, http.StatusBadRequest, "name an object by"},
-		"refused":        {"the page says why", owner, "POST", poke + "held", "", true, http.StatusConflict, "somebody holds it"},
-		"action":         {"it is the owner's", owner, "POST", poke + "b", "", true, http.StatusNoContent, ""},
+		"page":           {"it is the same for everybody, and asks for the key", "GET", "/", "", "", http.StatusOK, "<title>trimtab</title>"},
+		"no key, data":   {"the data is what is worth protecting", "GET", "/api/attention", "", "", http.StatusForbidden, "has a key"},
+		"wrong key":      {"it is not to be guessed", "GET", "/api/attention", "", "A", http.StatusForbidden, "has a key"},
+		"key elsewhere":  {"addresses are written into logs", "GET", "/api/attention?key=" + key, "", "", http.StatusForbidden, "has a key"},
+		"no key, action": {"a form of another site sends no header", "POST", poke + "a", "", "", http.StatusForbidden, "has a key"},
+		"other name":     {"a name of another site may be made to lead here", "GET", "/", "example.org", key, http.StatusMisdirectedRequest, "is called " + at.Host},
+		"get":            {"a picture of another site gets", "GET", poke + "a", "", key, http.StatusNotFound, ""},
+		"no such action": {"nothing else can be done", "POST", strings.Replace(poke, "poke", "drop", 1) + "a", "", key, http.StatusBadRequest, "there is no action drop"},
+		"no name":        {"an action is about an object", "POST", poke, "", key, http.StatusBadRequest, "name an object by"},
+		"no UID":         {"and about one alone", "POST", strings.Replace(poke, "uid=u1&", "", 1) + "a", "", key, http.StatusBadRequest, "name the object by its uid, too"},
+		"refused":        {"the page says why", "POST", poke + "held", "", key, http.StatusConflict, "somebody holds it"},
+		"action":         {"it is the owner's", "POST", poke + "b", "", key, http.StatusNoContent, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,10 +81,10 @@ func TestGuard(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Host = tt.host
-			if tt.header {
-				r.Header.Set("X-Trimtab-Key", "1")
+			if tt.key != "" {
+				r.Header.Set("X-Trimtab-Key", tt.key)
 			}
-			answer, err := tt.client.Do(r)
+			answer, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,9 +93,15 @@ func TestGuard(t *testing.T) {
 			if err != nil || answer.StatusCode != tt.code || !strings.Contains(string(body), tt.says) {
 				t.Errorf("%d %q, %v; want %d with %q: %s", answer.StatusCode, body, err, tt.code, tt.says, tt.why)
 			}
+			if csp := answer.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+				t.Errorf("the policy for content is %q", csp)
+			}
+			if len(answer.Cookies()) > 0 {
+				t.Errorf("it sets the cookies %v, which browsers send to other ports, too", answer.Cookies())
+			}
 		})
 	}
-	if got := strings.Join(*done, " "); got != "Thing/b" {
+	if got := strings.Join(*done, " "); got != "Thing/b u1" {
 		t.Errorf("done: %q, want Thing/b alone", got)
 	}
 }

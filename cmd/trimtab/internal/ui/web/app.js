@@ -5,6 +5,17 @@ const page = document.getElementById("page");
 const live = document.getElementById("live");
 let stream, shown, filter = "", busy = "";
 
+// key lets this page in. It comes behind the sign # of the address, and is kept for this tab and this server alone: a cookie would
+// go to the servers on other ports, too.
+let key = sessionStorage.getItem("key") || "";
+function takeKey() {
+	const given = new URLSearchParams(location.hash.slice(1)).get("key");
+	if (!given) return;
+	sessionStorage.setItem("key", key = given);
+	history.replaceState(null, "", "#/");
+}
+const ask = (path, options) => fetch(path, {...options, headers: {"X-Trimtab-Key": key}});
+
 // h makes an element from a name with classes ("li.bad"), properties and children.
 function h(name, props, ...children) {
 	const [tag, ...classes] = name.split(".");
@@ -118,11 +129,11 @@ function action(o, c) {
 		act = h("button", {type: "button", id: "act-" + c.verb, disabled: busy === c.verb}, c.verb);
 		act.addEventListener("click", async () => {
 			busy = c.verb; draw();
-			const answer = await fetch(`api/act?verb=${c.verb}&${query(o)}`, {method: "POST", headers: {"X-Trimtab-Key": "1"}}).catch(e => e);
+			const answer = await ask(`api/act?verb=${c.verb}&uid=${o.uid}&${query(o)}`, {method: "POST"}).catch(e => e);
 			busy = ""; say(answer.ok ? c.verb + ": done" : answer.text ? (await answer.text()).trim() : "the server is away"); draw();
 		});
 	}
-	return h("li", null, act, h("code", null, c.text), copy);
+	return h("li", null, act, h("code", null, c.text), copy, c.effects ? h("span.dim", null, c.effects.join("; ")) : null);
 }
 
 function branch(o) {
@@ -159,6 +170,7 @@ function draw() {
 
 // open follows the address.
 function open() {
+	takeKey();
 	shown = null;
 	page.replaceChildren(h("p", null, "Loading."));
 	page.focus({preventScroll: true});
@@ -167,14 +179,50 @@ function open() {
 
 // connect asks for the page of the address; what nobody sees is not asked for.
 function connect() {
-	if (stream) stream.close();
+	if (stream) stream.abort();
 	if (document.hidden) return;
 	const [path, q] = location.hash.slice(1).split("?");
-	const view = path === "/object" ? object : attention;
-	const source = stream = new EventSource(path === "/object" ? "api/object?" + q : "api/attention");
-	source.addEventListener("page", e => { say("live"); shown = {draw: view, value: JSON.parse(e.data)}; draw(); });
-	source.addEventListener("problem", e => { shown = {problem: JSON.parse(e.data)}; draw(); });
-	source.onerror = () => say("the connection is lost; what is shown is old");
+	follow(path === "/object" ? "api/object?" + q : "api/attention", path === "/object" ? object : attention, stream = new AbortController());
+}
+
+// follow shows what a stream sends until it is aborted. A stream that ends is asked for again. EventSource cannot send the key.
+async function follow(path, view, control) {
+	while (!control.signal.aborted) {
+		try {
+			const answer = await ask(path, {signal: control.signal});
+			if (!answer.ok) {
+				shown = {problem: (await answer.text()).trim()};
+				return draw();
+			}
+			await events(answer.body, (name, value) => {
+				if (control.signal.aborted) return;
+				if (name === "page") say("live");
+				shown = name === "page" ? {draw: view, value} : {problem: value};
+				draw();
+			});
+		} catch (e) { // the server is away, or the stream was aborted
+			if (control.signal.aborted) return;
+			console.warn(e);
+		}
+		if (control.signal.aborted) return;
+		say("the connection is lost; what is shown is old");
+		await new Promise(again => setTimeout(again, 3000));
+	}
+}
+
+// events reads server-sent events: blocks of lines, each block one event.
+async function events(body, each) {
+	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+	for (let rest = ""; ;) {
+		const {value, done} = await reader.read();
+		if (done) return;
+		const blocks = (rest + value).split("\n\n");
+		rest = blocks.pop();
+		for (const block of blocks) {
+			const field = name => block.split("\n").find(line => line.startsWith(name + ": "))?.slice(name.length + 2);
+			if (field("data")) each(field("event"), JSON.parse(field("data")));
+		}
+	}
 }
 addEventListener("hashchange", open);
 document.addEventListener("visibilitychange", connect);
