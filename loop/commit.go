@@ -100,7 +100,7 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	if changed {
 		p.restore()
 		p.forget()
-		v = verdictOfSpecChanged()
+		v, p.silent = verdictOfSpecChanged(), false
 		p.log.Error(errSpecChanged, "programming error")
 	}
 	p.run.Obj.SetFinalizers(p.base.GetFinalizers()) // ours alone
@@ -167,6 +167,9 @@ func (p *pass[T]) keepHistory(v verdict) {
 // commitStatus completes the common status of the object and writes the status if it differs from
 // the server's. The status of a kind without the common one is the author's alone.
 func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
+	if p.silent {
+		return nil
+	}
 	s, ok := reporting(p.run.Obj)
 	write := status[T]{object: &p.object, desired: p.run.Obj, common: p.c.wraps()}
 	if !ok {
