@@ -171,7 +171,7 @@ func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
 		return nil
 	}
 	s, ok := reporting(p.run.Obj)
-	write := status[T]{object: &p.object, desired: p.run.Obj, common: p.c.wraps()}
+	write := status[T]{object: &p.object, desired: p.run.Obj, common: ok && p.c.wraps()}
 	if !ok {
 		p.observe(v)
 		return write.patch(ctx, p.given(), write.lock()) // not what others wrote to the status meanwhile
