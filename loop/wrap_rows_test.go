@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
+	"github.com/trimtab-dev/trimtab/testenv"
 )
 
 // gathering is an ordinary reconciler whose first calls, one for each of many objects, wait for each other. That for the
@@ -104,6 +105,51 @@ func TestRowsOfWrapped(t *testing.T) {
 		poll.Until(func() bool { size, _, _ := seen(); return size == last })
 		if size, most, calls := seen(); size != last || most != 1 || calls < 2 {
 			t.Errorf("the last of %d calls saw size %d, and %d went on at a time; want size %d, and one at a time", calls, size, most, last)
+		}
+	})
+	t.Run("002-30 002-33 the loop sets observedGeneration after each success, beside what the reconciler writes", func(t *testing.T) {
+		t.Parallel()
+		const name, broken = "ordinary-observed", 7
+		w := newNamespaceTest(t)
+		w.manage(func(mgr ctrl.Manager) error {
+			c := mgr.GetClient()
+			r := reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+				g := &probe.Gauge{}
+				if err := c.Get(ctx, req.NamespacedName, g); err != nil {
+					return ctrl.Result{}, err
+				}
+				if g.Spec.Size == broken {
+					return ctrl.Result{}, errBroken
+				}
+				if note := fmt.Sprint("size ", g.Spec.Size); g.Status.Note != note {
+					g.Status.Note = note
+					return ctrl.Result{}, c.Status().Update(ctx, g)
+				}
+				return ctrl.Result{}, nil
+			})
+			o := loop.Options[*probe.Gauge]{Name: name, Generation: loop.ObservedGeneration, Retry: linear(-1)}
+			return loop.New(loop.Wrap[*probe.Gauge](r), o).SetupWithManager(mgr)
+		})
+		createAs(t, w, gaugeNamed("a"))
+		for generation := range int64(3) {
+			if generation > 0 {
+				patchAs(t, w, gaugeNamed("a"), false, fmt.Sprintf(`{"spec":{"size":%d}}`, generation))
+			}
+			testenv.Wait(t, w.admin, liveGauge(t, w), "both parts of the status", func(g *probe.Gauge) bool {
+				return g.Status.ObservedGeneration == generation+1 && g.Status.Note == fmt.Sprint("size ", generation)
+			})
+		}
+		if n := measured(t, "trimtab_failures_total", "controller", name); n != 0 {
+			t.Errorf("%v failures", n)
+		}
+		patchAs(t, w, gaugeNamed("a"), false, fmt.Sprintf(`{"spec":{"size":%d}}`, broken))
+		poll.Until(func() bool { return measured(t, "trimtab_failures_total", "controller", name) > 0 })
+		w.stop()
+		if g := liveGauge(t, w); g.Status.ObservedGeneration != 3 || g.Generation != 4 {
+			t.Errorf("after a failure, observedGeneration is %d, want 3 of %d", g.Status.ObservedGeneration, g.Generation)
+		}
+		if n := measured(t, "trimtab_passes_total", "controller", name); n > 20 {
+			t.Errorf("%v passes for four generations", n)
 		}
 	})
 	t.Run("002-63 002-64 its passes are measured, and its lines have the seven keys", func(t *testing.T) {
