@@ -2,7 +2,6 @@ package lint
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"slices"
 )
@@ -35,13 +34,13 @@ func needlessDelete() rule {
 		name: "needlessdelete",
 		doc: "report that Cleanup deletes a child which garbage collection deletes\n\n" +
 			"An object with an owner reference is deleted with its owner. A request for that, and a finalizer that waits for it, are needless. Reported is Delete, " +
-			"in a Cleanup method, of a kind that the package declares with children.Named, trigger.Owned or the builder's Owns. Way out: remove the call, and the Cleanup method if " +
+			"in the Cleanup method of a reconciler of trimtab's loop, of a kind that the package declares with children.Named or trigger.Owned. Way out: remove the call, and the Cleanup method if " +
 			"nothing else is in it; or an allowance that says why the order matters.",
 		find: func(w *world) []finding {
 			owned := w.ownedKinds()
 			var all []finding
 			for _, d := range w.decls {
-				if fn := w.function(d); fn.Name() != "Cleanup" || !w.reached[fn] {
+				if fn := w.function(d); fn.Name() != "Cleanup" || !w.cleaners[typeNameOfReceiver(fn)] {
 					continue
 				}
 				ast.Inspect(d.Body, func(n ast.Node) bool {
@@ -128,32 +127,15 @@ func (w *world) ownedKinds() map[*types.TypeName]bool {
 	}
 	for _, f := range w.files {
 		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CompositeLit:
-				if isNamed(w.typeOf(n), ownPath+"/trigger", "Owned") {
-					w.addOwned(owned, valueOf(n, "Of"))
-				}
-			case *ast.CallExpr:
-				if w.calls(n, builderPath, "Owns") && len(n.Args) > 0 {
-					w.addOwned(owned, n.Args[0])
+			if lit, is := n.(*ast.CompositeLit); is && isNamed(w.typeOf(lit), ownPath+"/trigger", "Owned") {
+				if kind := w.kind(valueOf(lit, "Of")); kind != nil {
+					owned[kind] = true
 				}
 			}
 			return true
 		})
 	}
 	return owned
-}
-
-func (w *world) addOwned(owned map[*types.TypeName]bool, of ast.Expr) {
-	if of == nil {
-		return
-	}
-	if addr, is := ast.Unparen(of).(*ast.UnaryExpr); is && addr.Op == token.AND {
-		of = addr.X
-	}
-	if kind := w.kind(of); kind != nil {
-		owned[kind] = true
-	}
 }
 
 // valueOf returns the value of a field in a literal, or nil.
