@@ -116,7 +116,7 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 
 // errSpecChanged is what a pass ends with whose author changed what users own.
 var errSpecChanged = errors.New("the controller changed the object's spec in memory, which belongs to its users; " +
-	"nothing was written: this is a bug in the controller")
+	"nothing was written: this is a bug in the controller, which must change a copy of it (DeepCopy), or call Run.CompleteSpec")
 
 // refusal is the verdict on a write of metadata that failed: an admission webhook or a policy may
 // refuse it for as long as the object is as it is.
