@@ -248,6 +248,7 @@ type bugs struct {
 }
 
 func withoutBugs(t *testing.T, l logr.Logger) logr.Logger {
+	t.Helper()
 	sink := l.GetSink()
 	if sink == nil {
 		sink = funcr.New(func(string, string) {}, funcr.Options{}).GetSink()
