@@ -81,6 +81,16 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 	@for m in $(MODULES); do echo "go mod tidy -diff in $$m"; \
 		(cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
 
+.PHONY: docs
+docs: ## the documents as a site in dist/site; fails if a link leads nowhere
+	rm -rf dist/site
+	$(GO) run ./internal/site -o dist/site
+
+# For some platforms only: make release VERSION=v0.1.0 PLATFORMS=linux/amd64
+.PHONY: release
+release: ## the files of release VERSION in the folder dist; publishes nothing
+	$(GO) run ./internal/release -version "$(VERSION)" -platforms "$(PLATFORMS)"
+
 # The control plane comes first: linting what links Kubernetes needs its packages compiled,
 # and only that build shows its progress. exhaustive and staticcheck read the source of every
 # dependency; for Kubernetes that takes 7 GB, without them 3. trimtab lint would look at all

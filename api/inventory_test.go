@@ -184,3 +184,29 @@ func FuzzDecodeInventory(f *testing.F) {
 		}
 	})
 }
+
+// stored is a compact inventory as clusters have it. It stays as it is when the form changes: see SCOPE.md.
+const stored = "aQGHQCMEjJBNSwNBDIa3VYr4M97zLKVehDnZWhAP4gd4Eg+xk90OtpkwH1uX4h/yR4qsYG+i1+RJ8uQdjz9HH0d7dByTDwKLbgaDVy8OFpdBGt/ekMJAaMtJacWwSOvwU4IFDBovLUeNXjIs5vfXy8X88Wqxa2Gga0oD9sDkehikTLmkYXuJkSXjfY82hqKwINUE84vNknUT+u0w8ocOuaDZB7kLG7/qYeGbukjYCTsYFHWU+dBLierQcYzeMQwcK4tLtwL7hOkhgelwZJr5LSc8/+epanR68o0rtTyZlHpW6rNJRS+r4+rivKq+AgAA//8="
+
+// TestStoredInventory: what a released version has written is read by all later ones.
+func TestStoredInventory(t *testing.T) {
+	t.Parallel()
+	data, err := base64.StdEncoding.DecodeString(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := api.DecodeInventory(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []api.InventoryItem{
+		{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "texts", UID: "u-1", Digest: "abc", Phase: api.PhaseReady, Status: "Current", Fingerprint: "AQIDBAUGBwg@7"},
+		{
+			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "page", UID: "u-2", Phase: api.PhaseReady, Status: "Current",
+			Policies: api.Policies{AdoptionPolicy: api.AdoptionPolicyIfUnowned, UpdatePolicy: api.UpdatePolicySsaOverride}, DependsOn: []string{"/ConfigMap/shop/texts"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

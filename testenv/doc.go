@@ -2,7 +2,8 @@
 //
 // [Start] returns a client configuration. It uses the cluster whose kubeconfig
 // TRIMTAB_TEST_KUBECONFIG names (which TRIMTAB_TEST_THROWAWAY says is removed after the tests), or else the envtest binaries in KUBEBUILDER_ASSETS, or else
-// trimtab's own control plane, which is built on first use and kept in the user's cache, so that
+// trimtab's own control plane, which a release downloads on first use (TRIMTAB_RELEASES, see trimtab cluster
+// --help) and other versions build. It is kept in the user's cache, so that
 // nothing but Go has to be installed. All tests of a binary share one server, which ends with the
 // binary.
 //

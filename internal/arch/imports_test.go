@@ -148,6 +148,7 @@ func confined(t *tree) []string {
 		"helm.sh/helm": {"generator/helm"}, "github.com/Masterminds/sprig": {"generator/helm", "generator/templates"},
 		"sigs.k8s.io/kustomize": {"generator/kustomize"}, "github.com/fluxcd/pkg/envsubst": {"generator/transform"},
 		"go.opentelemetry.io/otel": {"trace/spans"}, "sigs.k8s.io/controller-tools": {"internal/kindgen"},
+		"github.com/yuin/goldmark": {"internal/site"},
 	}
 	var findings []string
 	for _, p := range t.packages {

@@ -20,9 +20,11 @@ const EnvBinary = "TRIMTAB_DEVCLUSTER"
 // branches, at 200 MB each.
 const keptBinaries = 2
 
-// Binary finds or builds the devcluster binary that belongs to this build of trimtab, and returns its
-// path. A build takes several minutes when nothing is cached. It happens once per version, or once per
-// state of the sources in a checkout, even if several processes call Binary at the same time.
+// Binary finds, downloads or builds the devcluster binary that belongs to this build of trimtab, and returns
+// its path. A released version is downloaded (see [EnvReleases]) and checked by its digest. What was not
+// released, or cannot be downloaded, is built, which takes several minutes when nothing is cached. Either
+// happens once per version, or once per state of the sources in a checkout, even if several processes call
+// Binary at the same time.
 //
 // The binary is kept in the user's cache folder. An interrupted build leaves nothing there.
 func Binary(ctx context.Context, progress Progress) (string, error) {
@@ -38,7 +40,7 @@ func Binary(ctx context.Context, progress Progress) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b := builder{cache: cache, goTool: goTool, meter: newMeter(progress, filepath.Join(cache, "progress.json"))}
+	b := builder{cache: cache, goTool: goTool, meter: newMeter(progress, filepath.Join(cache, "progress.json")), downloads: published()}
 	return b.binary(ctx, src)
 }
 
@@ -68,9 +70,10 @@ func named(path string) (string, error) {
 
 // builder keeps binaries in a folder, in a subfolder for each key.
 type builder struct {
-	cache  string
-	goTool string
-	meter  *meter
+	cache     string
+	goTool    string
+	meter     *meter
+	downloads downloads
 }
 
 func (b *builder) binary(ctx context.Context, src source) (string, error) {
@@ -78,7 +81,12 @@ func (b *builder) binary(ctx context.Context, src source) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if path, ok := b.find(key); ok {
+	keys := []string{key}
+	released, ok := b.downloads.of(src)
+	if ok {
+		keys = append(keys, released.key(src))
+	}
+	if path, ok := b.find(keys...); ok {
 		return path, nil
 	}
 	if err := os.MkdirAll(b.cache, 0o700); err != nil {
@@ -89,20 +97,31 @@ func (b *builder) binary(ctx context.Context, src source) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if path, ok := b.find(key); ok {
+	if path, ok := b.find(keys...); ok {
 		return path, nil
 	}
 	if err := b.sweep(); err != nil {
 		return "", unwritable(err)
 	}
-	if err := b.build(ctx, src, key); err != nil {
-		return "", err
+	if !ok || !b.fetched(ctx, released, released.key(src)) {
+		if err := b.build(ctx, src, key); err != nil {
+			return "", err
+		}
 	}
-	path, ok := b.find(key)
+	path, ok := b.find(keys...)
 	if !ok {
-		return "", fmt.Errorf("the control plane was built into %q but is not there; has the cache just been cleaned?", path)
+		return "", fmt.Errorf("the control plane was put into %q but is not there; has the cache just been cleaned?", path)
 	}
 	return path, nil
+}
+
+// fetched reports whether d could be downloaded. If not, progress says why, and that it is built.
+func (b *builder) fetched(ctx context.Context, d asset, key string) bool {
+	err := b.fetch(ctx, d, key)
+	if err != nil && ctx.Err() == nil {
+		b.meter.instead(err)
+	}
+	return err == nil
 }
 
 func executable(dir string) string {
@@ -113,15 +132,18 @@ func executable(dir string) string {
 }
 
 // find looks for a finished binary and marks it as used, so that sweep keeps it.
-func (b *builder) find(key string) (string, bool) {
-	dir := filepath.Join(b.cache, key)
-	path := executable(dir)
-	if _, err := os.Stat(path); err != nil {
-		return path, false
+func (b *builder) find(keys ...string) (path string, found bool) {
+	for _, key := range keys {
+		dir := filepath.Join(b.cache, key)
+		path = executable(dir)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		now := time.Now()
+		_ = os.Chtimes(dir, now, now) // a read-only cache is never swept
+		return path, true
 	}
-	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // a read-only cache is never swept
-	return path, true
+	return path, false
 }
 
 // lockPoll is how often a waiting process checks whether the build has ended.

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -77,6 +78,14 @@ func (m *meter) waiting() {
 	if text, err := os.ReadFile(m.file); err == nil && json.Unmarshal(text, &other) == nil {
 		s.Other = &other
 	}
+	m.tell(s)
+}
+
+// instead reports why the control plane is built although it was released.
+func (m *meter) instead(err error) {
+	m.set(Preparing, 0, 0)
+	s := m.now()
+	s.Instead = fmt.Sprintf("the released control plane cannot be used: %v; it is built instead, which takes several minutes", err)
 	m.tell(s)
 }
 

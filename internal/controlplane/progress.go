@@ -15,6 +15,8 @@ const (
 	Waiting Phase = "waiting"
 	// Preparing finds the go command and examines the sources.
 	Preparing Phase = "preparing"
+	// Fetching downloads a control plane that was released.
+	Fetching Phase = "fetching"
 	// Downloading downloads missing modules.
 	Downloading Phase = "downloading"
 	// Compiling takes minutes if the build cache is empty.
@@ -32,14 +34,16 @@ type Progress func(Step)
 // Step is the state of a build at one moment.
 type Step struct {
 	Phase Phase `json:"phase"`
-	// Done is the number of modules downloaded or packages compiled.
+	// Done is the number of megabytes or modules downloaded, or of packages compiled.
 	Done int `json:"done,omitempty"`
-	// Total is the number of packages to compile.
+	// Total is the number of megabytes to download or packages to compile; 0 if it is unknown.
 	Total int `json:"total,omitempty"`
 	// Elapsed is the time since [Binary] was called.
 	Elapsed time.Duration `json:"elapsed"`
 	// Other is the last step that the other process published, if any, while Waiting.
 	Other *Step `json:"-"`
+	// Instead is the sentence that says why a released control plane is built. It is in one step.
+	Instead string `json:"-"`
 }
 
 // String returns the step in a few words, for example "compiling 812 of 1630 packages, 2m5s".
@@ -49,6 +53,11 @@ func (s Step) String() string {
 
 func (s Step) what() string {
 	switch s.Phase {
+	case Fetching:
+		if s.Total == 0 {
+			return "downloading the released one"
+		}
+		return fmt.Sprintf("downloading the released one, %d of %d MB", s.Done, s.Total)
 	case Downloading:
 		return fmt.Sprintf("downloading modules (%d)", s.Done)
 	case Compiling:
@@ -76,16 +85,22 @@ func Print(w io.Writer) Progress {
 			if s.Phase == Built {
 				end = "\n"
 			}
-			fmt.Fprintf(w, "\r\033[Kbuilding the control plane: %s%s", s, end)
+			if s.Instead != "" {
+				fmt.Fprintf(w, "\r\033[K%s\n", s.Instead)
+			}
+			fmt.Fprintf(w, "\r\033[Kthe control plane: %s%s", s, end)
 		}
 	}
 	var last Step
 	return func(s Step) {
+		if s.Instead != "" {
+			fmt.Fprintln(w, s.Instead)
+		}
 		if s.Phase == last.Phase && s.Elapsed-last.Elapsed < lineEvery {
 			return
 		}
 		last = s
-		fmt.Fprintf(w, "building the control plane: %s\n", s)
+		fmt.Fprintf(w, "the control plane: %s\n", s)
 	}
 }
 

@@ -23,8 +23,9 @@ func newCluster() *cobra.Command {
 		Use:   "cluster",
 		Short: "Run a Kubernetes control plane on this machine",
 		Long: "Runs a Kubernetes control plane on this machine: etcd, kube-apiserver, controllers and simulated\n" +
-			"nodes in one process. It is built on first use, which takes several minutes; after that it starts\n" +
-			"in seconds.\n\n" +
+			"nodes in one process. On first use it is downloaded if this is a release of trimtab, and built\n" +
+			"otherwise, which takes several minutes; after that it starts in seconds. A download is checked by\n" +
+			"a digest that is part of trimtab. " + controlplane.EnvReleases + " is its address, and if empty, it is built.\n\n" +
 			"No container runs. On the simulated nodes, pods become Ready and the pods of Jobs succeed. Claims\n" +
 			"are bound to simulated volumes of the StorageClass \"standard\". Services of type LoadBalancer and\n" +
 			"Ingresses of the class \"simulated\" get addresses at which nobody answers. For\n" +
@@ -39,7 +40,7 @@ func newCluster() *cobra.Command {
 func newBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build",
-		Short: "Build the control plane if necessary and print the path of the binary",
+		Short: "Download or build the control plane if necessary and print the path of the binary",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := controlplane.Binary(cmd.Context(), controlplane.Print(cmd.ErrOrStderr()))
@@ -49,6 +50,16 @@ func newBuild() *cobra.Command {
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 			return err
 		},
+	}
+}
+
+// noted shows the progress of a build with a step.
+func noted(p *steps.Printer, s *steps.Step) controlplane.Progress {
+	return func(b controlplane.Step) {
+		if b.Instead != "" {
+			p.Line("  (%s)", b.Instead)
+		}
+		s.Note(b.String())
 	}
 }
 

@@ -70,14 +70,11 @@ func newDemo() *cobra.Command {
 // prepareDemo builds the programs that the demo runs and shows progress.
 func prepareDemo(ctx context.Context, lines io.Writer) (programs string, err error) {
 	p := steps.New(lines)
-	noted := func(s *steps.Step) controlplane.Progress {
-		return func(b controlplane.Step) { s.Note(b.String()) }
-	}
 	err = p.Run("build", func(s *steps.Step) error {
-		if _, err := controlplane.Binary(ctx, noted(s)); err != nil {
+		if _, err := controlplane.Binary(ctx, noted(p, s)); err != nil {
 			return err
 		}
-		programs, err = controlplane.Programs(ctx, noted(s), demoPackage, operatorPackage)
+		programs, err = controlplane.Programs(ctx, noted(p, s), demoPackage, operatorPackage)
 		return err
 	})
 	return programs, err

@@ -112,12 +112,18 @@ func (u up) start(ctx context.Context, h home, lock *os.File, p *steps.Printer) 
 	}
 	var cluster *controlplane.Cluster
 	err = p.Run("control plane", func(s *steps.Step) error {
-		once := sync.OnceFunc(func() {
-			p.Line("  (the first start builds it, which takes several minutes; later starts take seconds)")
-		})
+		var once sync.Once
+		note := noted(p, s)
 		o.Progress = func(b controlplane.Step) {
-			once()
-			s.Note(b.String())
+			switch {
+			case b.Instead != "": // says the same
+				once.Do(func() {})
+			case b.Phase != controlplane.Fetching && b.Phase != controlplane.Built:
+				once.Do(func() {
+					p.Line("  (the first start builds it, which takes several minutes; later starts take seconds)")
+				})
+			}
+			note(b)
 		}
 		cluster, err = controlplane.Start(ctx, o)
 		if err != nil {
