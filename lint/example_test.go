@@ -20,7 +20,9 @@ func ExampleAnalyzers() {
 	// reconcilelog
 	// clientset
 	// ownerless
+	// childcategory
 	// finalizer
+	// needlessdelete
 	// statusclock
 	// statusorder
 	// widewatch

@@ -46,7 +46,7 @@ func Analyzers() []*analysis.Analyzer {
 func rules() []rule {
 	return []rule{
 		statusOwner(), specWrite(), directWrite(), requeueError(), backgroundContext(), logging(), clientset(), ownerless(),
-		finalizer(), statusClock(), statusOrder(), wideWatch(), readBack(), staleReady(),
+		childCategory(), finalizer(), needlessDelete(), statusClock(), statusOrder(), wideWatch(), readBack(), staleReady(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -149,6 +150,11 @@ func windUp(t *testing.T, o Options[*probe.Probe], of func(*clockwork) Reconcile
 			t.Error(err)
 		}
 		synctest.Wait()
+		for _, line := range w.logged {
+			if strings.Contains(line, "trimtab panicked") {
+				t.Errorf("a bug of the loop: %s", line)
+			}
+		}
 	})
 }
 

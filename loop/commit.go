@@ -100,7 +100,7 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 	if changed {
 		p.restore()
 		p.forget()
-		v = verdictOfSpecChanged()
+		v, p.silent = verdictOfSpecChanged(), false
 		p.log.Error(errSpecChanged, "programming error")
 	}
 	p.run.Obj.SetFinalizers(p.base.GetFinalizers()) // ours alone
@@ -116,7 +116,7 @@ func (p *pass[T]) commit(ctx context.Context, v verdict) error {
 
 // errSpecChanged is what a pass ends with whose author changed what users own.
 var errSpecChanged = errors.New("the controller changed the object's spec in memory, which belongs to its users; " +
-	"nothing was written: this is a bug in the controller")
+	"nothing was written: this is a bug in the controller, which must change a copy of it (DeepCopy), or call Run.CompleteSpec")
 
 // refusal is the verdict on a write of metadata that failed: an admission webhook or a policy may
 // refuse it for as long as the object is as it is.
@@ -167,8 +167,11 @@ func (p *pass[T]) keepHistory(v verdict) {
 // commitStatus completes the common status of the object and writes the status if it differs from
 // the server's. The status of a kind without the common one is the author's alone.
 func (p *pass[T]) commitStatus(ctx context.Context, v verdict) error {
+	if p.silent {
+		return nil
+	}
 	s, ok := reporting(p.run.Obj)
-	write := status[T]{object: &p.object, desired: p.run.Obj, common: p.c.wraps()}
+	write := status[T]{object: &p.object, desired: p.run.Obj, common: ok && p.c.wraps()}
 	if !ok {
 		p.observe(v)
 		return write.patch(ctx, p.given(), write.lock()) // not what others wrote to the status meanwhile

@@ -101,8 +101,14 @@ func TestCommit(t *testing.T) {
 		if got.Spec.Size != 0 || got.Labels != nil {
 			t.Errorf("the server has size %d, labels %v; want neither", got.Spec.Size, got.Labels)
 		}
-		if !strings.Contains(condition(got, "Ready").Message, "bug in the controller") {
-			t.Errorf("message: %s", condition(got, "Ready").Message)
+		for _, kind := range []string{"Ready", "Stalled"} {
+			if m := condition(got, kind).Message; !strings.Contains(m, "this is a bug in the controller, which must change a copy of it (DeepCopy), or call Run.CompleteSpec") {
+				t.Errorf("%s does not say whose mistake it is and what to do: %s", kind, m)
+			}
+		}
+		w.settled(a)
+		if diff := cmp.Diff([]string{"apply status"}, w.writes()); diff != "" || a.count("reconcile") != 1 {
+			t.Errorf("%d calls; writes, which are that of the mistake alone (-want +got):\n%s", a.count("reconcile"), diff)
 		}
 	})
 	t.Run("002-24 a conflict overwrites nothing and is no attempt", func(t *testing.T) {

@@ -153,6 +153,7 @@ func (c *Controller[T]) SetupWithManager(mgr manager.Manager) error {
 		MaxConcurrentReconciles: c.options.workers(),
 		RateLimiter:             c.memory,
 		EnableWarmup:            new(true),
+		Logger:                  aboutPasses(mgr.GetLogger()),
 		NewQueue:                queueOf(mgr),
 	})
 	if err != nil {

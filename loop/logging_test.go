@@ -224,6 +224,34 @@ func TestResourceKeys(t *testing.T) {
 				}
 			}
 		})
+		t.Run("of the line by which controller-runtime tells of a failure", func(t *testing.T) {
+			t.Parallel()
+			a := newAuthor(func(_ context.Context, r *run) loop.Outcome {
+				r.Log().Info("by the run")
+				return loop.Fail(errBroken)
+			})
+			w := newControllerTest(t, a, options{Retry: linear(-1)})
+			l := w.logTo(a, options{Retry: linear(-1)})
+			w.create("a")
+			c := w.next(a)
+			w.stop()
+			own, lines := l.saying("by the run"), l.saying("Reconciler error")
+			if len(own) != 1 || len(lines) != 1 {
+				t.Fatalf("%d lines of the author and %d failures in the log, want one of each", len(own), len(lines))
+			}
+			want := map[string]any{
+				"apiVersion": "probe.trimtab.dev/v1", "kind": "Probe", "name": "a", "namespace": w.namespace,
+				"resourceVersion": c.Version, "generation": float64(1), "uid": string(w.get("a").UID),
+			}
+			if diff := cmp.Diff(want, resourceKeys(lines[0])); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+			for _, key := range []string{"logger", "controller", "reconcileID", "namespace", "name"} {
+				if lines[0][key] == nil || lines[0][key] != own[0][key] {
+					t.Errorf("%s is %v, and %v in the author's line", key, lines[0][key], own[0][key])
+				}
+			}
+		})
 		t.Run("of a cluster-scoped kind", func(t *testing.T) {
 			t.Parallel()
 			cfg := testenv.Start(t)

@@ -20,7 +20,8 @@ type Outcome struct {
 }
 
 // WriteMode says which changes to r.Obj the loop writes at the end of a pass. What is reported is written in
-// any case if it changed: conditions, state and message, the generations, and what OnError changed in the status.
+// any case if it changed, except with [ErrorOutcome.WithoutStatus]: conditions, state and message, the generations, and
+// what OnError changed in the status.
 type WriteMode int
 
 const (
@@ -263,7 +264,9 @@ func NoRetry() ErrorOutcome { return ErrorOutcome{kind: errorNoRetry} }
 // RetryIn means that the pass is retried after d instead of the policy's delay.
 func RetryIn(d time.Duration) ErrorOutcome { return ErrorOutcome{kind: errorRetryIn, after: d} }
 
-// WithoutStatus drops the changes that OnError made to the status.
+// WithoutStatus has the pass write nothing to the status: neither what the author changed nor that the pass failed. It is
+// for failures of which users need not know yet, such as the first of several retries. The status stays about the pass
+// before, with its generation; the failure is in the log and in metrics alone, and there is no event.
 func (o ErrorOutcome) WithoutStatus() ErrorOutcome { o.withoutStatus = true; return o }
 
 // String returns the outcome as an author makes it.

@@ -127,8 +127,8 @@ type pass[T client.Object] struct {
 	stateSet   bool
 	// state is the state as the trace has it.
 	state string
-	// called: the author's code was called.
-	called bool
+	// called: the author's code was called. silent: it wants nothing said of the failure in the status.
+	called, silent bool
 	// next is after how long the author asked for the next pass, zero if not.
 	next time.Duration
 }
@@ -168,7 +168,9 @@ func (c *Controller[T]) passOver(obj T, info RetryInfo, log logr.Logger) *pass[T
 	p.trace = trace.NewPass(c.sink, c.name, trace.Object{
 		Kind: c.gvk.Kind, Namespace: p.key.Namespace, Name: p.key.Name, UID: string(obj.GetUID()),
 	}, c.passes.Add(1))
-	p.log = safelog.Lazy(log, func(l logr.Logger) logr.Logger { return c.logger(l, obj) })
+	p.log = logTo(log, func(log logr.Logger) logr.Logger {
+		return safelog.Lazy(log, func(l logr.Logger) logr.Logger { return c.logger(l, obj) })
+	})
 	return p
 }
 
@@ -235,6 +237,7 @@ func (p *pass[T]) reconcile(ctx context.Context) ending {
 	var handled ErrorOutcome
 	if h, ok := as[ErrorHandler[T]](p.c.author); ok && outcome.failed() {
 		handled = p.callOnError(ctx, h, outcome.err)
+		p.silent = handled.withoutStatus
 	}
 	return p.finish(ctx, outcome, handled)
 }

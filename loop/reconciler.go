@@ -31,7 +31,7 @@ type Cleaner[T client.Object] interface {
 // for example to show them in the status.
 type ErrorHandler[T client.Object] interface {
 	// OnError is called once per failed pass; [Run.Retry] says which retry the pass was. Changes
-	// that it makes to r.Obj are written only if they are in the status.
+	// that it makes to r.Obj are written only if they are in the status. [ErrorOutcome.WithoutStatus] keeps a failure out of it.
 	OnError(ctx context.Context, r *Run[T], err error) ErrorOutcome
 }
 

@@ -218,6 +218,34 @@ func TestHandlerOfAnotherStatus(t *testing.T) {
 	}
 }
 
+// TestSilentFailure: an author may keep a failure to itself.
+func TestSilentFailure(t *testing.T) {
+	t.Parallel()
+	t.Run("002-51 WithoutStatus writes nothing of a kind with the common status either, not even that the pass failed", func(t *testing.T) {
+		t.Parallel()
+		h := noteTaker{
+			author: newAuthor(func(_ context.Context, r *run) loop.Outcome {
+				r.Obj.Status.Note = "from Reconcile"
+				return loop.Fail(errBroken)
+			}),
+			onError: func(_ context.Context, r *run, err error) loop.ErrorOutcome {
+				r.Obj.Status.Note = err.Error()
+				return loop.RetryError().WithoutStatus()
+			},
+		}
+		w := newControllerTest(t, h, options{Retry: linear(2)})
+		w.create("a")
+		created := w.get("a")
+		for h.count("onError") < 3 {
+			w.next(h.author)
+		}
+		w.quiet(h.author, time.Second)
+		if writes := w.writes(); len(writes) > 0 || w.get("a").ResourceVersion != created.ResourceVersion {
+			t.Errorf("three failures, the last one included, wrote %v", writes)
+		}
+	})
+}
+
 // TestFailingWrite: the API server does not take the status of a pass that failed.
 func TestFailingWrite(t *testing.T) {
 	t.Parallel()

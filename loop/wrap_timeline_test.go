@@ -146,6 +146,67 @@ func TestEndOfWrapped(t *testing.T) {
 	})
 }
 
+// TestRetriesOfWrapped plays with an ordinary reconciler what [TestTimelinesOfWrapped] does not.
+func TestRetriesOfWrapped(t *testing.T) {
+	const s = time.Second
+	t.Run("002-05 events during a call lead to exactly one more, at once", func(t *testing.T) {
+		windWrapped(t, Options[*probe.Probe]{}, func(*Run[*probe.Probe]) Outcome {
+			<-time.After(s)
+			return Done()
+		}, nil, func(w *clockwork) {
+			for range 3 {
+				w.until(time.Since(w.start) + s/5)
+				w.patch()
+			}
+			w.until(time.Hour)
+			wantCalls(t, w, "one more", at(0, 0, false), at(s, 0, false))
+		})
+	})
+	t.Run("002-08 the call for a pending event decides anew when the next one is due", func(t *testing.T) {
+		next := inTurn(After(time.Hour), After(3*time.Hour), Done())
+		windWrapped(t, Options[*probe.Probe]{MaxInterval: -1}, func(r *Run[*probe.Probe]) Outcome {
+			<-time.After(s)
+			return next(r)
+		}, nil, func(w *clockwork) {
+			w.until(s / 2)
+			w.patch()
+			w.until(24 * time.Hour)
+			wantCalls(t, w, "none an hour after the first", at(0, 0, false), at(s, 0, false), at(3*time.Hour+2*s, 0, false))
+		})
+	})
+	t.Run("002-06 002-07 RequeueAfter is kept, and nothing means no call in a day", func(t *testing.T) {
+		windWrapped(t, Options[*probe.Probe]{MaxInterval: -1}, inTurn(After(2*s), Done()), nil, func(w *clockwork) {
+			w.until(24 * time.Hour)
+			wantCalls(t, w, "two", at(0, 0, false), at(2*s, 0, false))
+			if diff := cmp.Diff([]string{"apply status"}, w.written()); diff != "" {
+				t.Errorf("writes, that of the first success alone (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("002-39 initial delay, multiplier, longest delay and attempts, or a policy of one's own", func(t *testing.T) {
+		generic := Options[*probe.Probe]{Retry: Retry{Initial: 2 * s, Multiplier: 3, Max: 10 * s, Attempts: 4, Jitter: -1}}
+		windWrapped(t, generic, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "after 2 s, 6 s and twice 10 s",
+				at(0, 0, false), at(2*s, 1, false), at(8*s, 2, false), at(18*s, 3, false), at(28*s, 4, true))
+		})
+		own := Options[*probe.Probe]{Retry: Retry{Next: func(retry int, _ error) (time.Duration, bool) { return time.Duration(5-retry) * s, retry < 4 }}}
+		windWrapped(t, own, failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "after 4 s, 3 s and 2 s", at(0, 0, false), at(4*s, 1, false), at(7*s, 2, false), at(9*s, 3, false))
+		})
+	})
+	t.Run("002-42 002-44 without a retry there is one call, and one more for an event", func(t *testing.T) {
+		windWrapped(t, every(s, -1), failing, nil, func(w *clockwork) {
+			w.until(time.Hour)
+			wantCalls(t, w, "one", at(0, 0, true))
+			w.patch()
+			w.until(2 * time.Hour)
+			wantCalls(t, w, "two", at(0, 0, true), at(time.Hour, 0, true))
+		})
+	})
+}
+
 // silent is an error whose text cannot be had of a nil pointer.
 type silent struct{ text string }
 

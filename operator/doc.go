@@ -15,7 +15,9 @@
 //
 //   - /livez fails when a pass is stuck.
 //   - /readyz fails, with the reason, while a kind cannot be read, and after the start until all
-//     permissions are granted.
+//     permissions are granted, those of sources included. It and the log name what is missing and the
+//     command that grants it. The process does not end for that, because roles may be applied after the
+//     Deployment: it goes on within a second of the grant, and until then a rollout does not complete.
 //   - /debug/trace, on loopback, shows the last events of all passes (package trace), or those of
 //     one object with ?kind=Stream&namespace=default&name=orders. Add &format=text for readable
 //     output. The flag --trace appends the same events to a file.

@@ -198,6 +198,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 	}{
 		"write":  {why: "fails in passes only, so nobody would look", resource: "probes/status", verb: "patch", want: "permissions: not permitted: patch probes.probe.trimtab.dev/status;"},
 		"watch":  {why: "nothing works", resource: "probes", verb: "watch", want: "cache: Probe.probe.trimtab.dev: probes.probe.trimtab.dev is forbidden"},
+		"source": {why: "its changes would be missed", resource: "configmaps", verb: "list", want: "permissions: not permitted: list configmaps;"},
 		"events": {why: "client-go drops what it may not write", resource: "events", verb: "create", want: "not permitted: create events.events.k8s.io;"},
 		"lease":  {why: "it would wait for ever to become the leader", resource: "leases", verb: "update", want: "not permitted: update leases.coordination.k8s.io/missing-lease in namespace "},
 	}

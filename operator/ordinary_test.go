@@ -2,6 +2,8 @@ package operator_test
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -174,5 +176,21 @@ func TestOrdinary(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHowToLines: each way to have ordinary controllers and the loop's in one program has at most 30 lines.
+func TestHowToLines(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("ordinary_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, region := range []string{"wrapped", "rewritten", "beside", "operator"} {
+		_, after, found := strings.Cut(string(text), "// region: "+region+"\n")
+		body, _, ends := strings.Cut(after, "// endregion: "+region+"\n")
+		if n := strings.Count(strings.TrimSpace(body), "\n") + 1; !found || !ends || n < 3 || n > 30 {
+			t.Errorf("%s has %d lines, want 3 to 30", region, n)
+		}
 	}
 }

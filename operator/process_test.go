@@ -86,6 +86,9 @@ func exists(ctx context.Context, file string) error {
 	return nil
 }
 
+// withSource is the name of an operator whose controller also watches another kind.
+const withSource = "missing-source"
+
 // testOperator is what the processes of these tests run.
 func testOperator(name string) operator.Options {
 	h := &host{}
@@ -105,9 +108,11 @@ func testOperator(name string) operator.Options {
 			named := trigger.Reference[*probe.Probe]{To: &probe.Probe{}, Names: func(p *probe.Probe) []types.NamespacedName {
 				return []types.NamespacedName{{Namespace: p.Namespace, Name: p.Spec.Needs}}
 			}}
-			return []operator.Controller{loop.New(h, loop.Options[*probe.Probe]{
-				Needs: []loop.Need{secrets}, Sources: []trigger.Source[*probe.Probe]{named},
-			})}, nil
+			sources := []trigger.Source[*probe.Probe]{named}
+			if name == withSource {
+				sources = append(sources, trigger.Owned[*probe.Probe]{Of: &corev1.ConfigMap{}})
+			}
+			return []operator.Controller{loop.New(h, loop.Options[*probe.Probe]{Needs: []loop.Need{secrets}, Sources: sources})}, nil
 		},
 	}
 	if name == besides {
