@@ -53,17 +53,6 @@ func (p *Plan) Thawing(all []Recovery) []run.Job {
 	return jobs
 }
 
-// Suspending lets the process stand still for long at each call of its passes, without a next one.
-func (p *Plan) Suspending() []run.Job {
-	var jobs []run.Job
-	for _, c := range p.calls() {
-		if isOwn(&c) && c.Pass != history.Nobody && !p.inSilence(c) {
-			jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Frozen, At: c.Index, Arg: anAge}}})
-		}
-	}
-	return jobs
-}
-
 func late(at, later int) run.Job {
 	return run.Job{Schedule: schedule.Schedule{{Kind: schedule.LateWrite, At: at, Arg: strconv.Itoa(max(1, later))}}}
 }

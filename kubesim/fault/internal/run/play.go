@@ -395,6 +395,6 @@ func (p *play) remind(g goal) error {
 func (p *play) noteHeld() {
 	run := p.record.Run
 	if p.job.Schedule.Has(schedule.Hang) && run.Held == nil {
-		run.Held = &history.Held{At: time.Now(), Call: len(run.Calls), Rev: p.box.DB.Revision(), Step: p.step, State: p.box.State()}
+		run.Held = &history.Held{Call: len(run.Calls), Rev: p.box.DB.Revision(), Step: p.step, State: p.box.State()}
 	}
 }

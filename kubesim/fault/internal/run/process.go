@@ -168,7 +168,6 @@ func (p *Process) kill() {
 
 // crash ends its life in the middle of a call.
 func (p *Process) crash() {
-	p.record.Process(p.number, func(h *history.Process) { h.Crashed = true })
 	p.crashed.Store(true)
 	p.kill()
 	p.queue.Notify()

@@ -183,7 +183,7 @@ func (w *Worker) live(j Job) Result {
 		p.learned.External = p.box.External()
 	}
 	p.learned.Chances = p.queue.Chances()
-	r.Void, r.Raced, r.Learned = p.others.Void || p.events.missed, p.others.Changed, *p.learned
+	r.Void, r.Learned = p.others.Void || p.events.missed, *p.learned
 	return r
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// touched is what the simulated other writer leaves on objects.
-const touched = "fault.kubesim/touched"
+// Touched is the annotation or label that the simulated other writer leaves on objects.
+const Touched = "fault.kubesim/touched"
 
 // ForeignCondition is the type of the condition that the simulated other writer adds to a status.
 const ForeignCondition = "fault.kubesim/Touched"
@@ -232,7 +232,7 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 	case key == "annotations" || key == "labels": // operators copy them, for example into templates
 		return isOnlyTouched(v)
 	case in == "annotations" || in == "labels":
-		return key == touched
+		return key == Touched
 	case p.object.Resource == "services" && p.object.Group == "":
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
 	}
@@ -242,7 +242,7 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 // isOnlyTouched reports whether a map contains only the mark of the other writer.
 func isOnlyTouched(v any) bool {
 	m, ok := v.(map[string]any)
-	_, marked := m[touched]
+	_, marked := m[Touched]
 	return ok && len(m) == 1 && marked
 }
 
@@ -275,7 +275,7 @@ func isEmptied(v any, rules []string) bool {
 		return false
 	}
 	for key := range m {
-		if _, drop := below(rules, key); !drop && key != touched {
+		if _, drop := below(rules, key); !drop && key != Touched {
 			return false
 		}
 	}
@@ -326,27 +326,6 @@ func (p *printer) observed(v any) any {
 		return fmt.Sprintf("ahead by %d", -behind)
 	}
 	return "current"
-}
-
-// Has reports whether an object has a field that path, as [Options].Foreign has it, leads to.
-func Has(u *unstructured.Unstructured, path string) bool { return has(u.Object, []string{path}) }
-
-func has(v any, rules []string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			if inner, ends := below(rules, key); ends || len(inner) > 0 && has(e, inner) {
-				return true
-			}
-		}
-	case []any:
-		for i, e := range v {
-			if inner, ends := below(rules, "["+strconv.Itoa(i)+"]"); ends || has(e, append(inner, rules...)) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // below returns the paths that go on from a key, and whether one ends there.
