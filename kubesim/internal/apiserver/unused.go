@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -29,49 +28,38 @@ func (r *Roles) Access(uses []Use) *Access {
 			denied[u.String()] = true
 		}
 	}
-	for g, isJustified := range r.grants() {
+	for _, g := range r.grants() {
 		used := func(u Use) bool { return u.Allowed && g.meets(u) }
-		if !isJustified && !g.isBasic() && !slices.ContainsFunc(uses, used) {
+		if !g.isBasic() && !slices.ContainsFunc(uses, used) {
 			unused[g.String()] = true
 		}
 	}
 	return &Access{Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused))}
 }
 
-// grants yields what the roles grant and whether that is justified without a use.
-func (r *Roles) grants() iter.Seq2[grant, bool] {
-	return func(yield func(grant, bool) bool) {
-		account, _ := r.account()
-		for _, role := range r.namespaced {
-			namespace := cmp.Or(role.Namespace, account)
-			if !visit(role.Rules, namespace, r.justifiedFor(role), yield) {
-				return
-			}
-		}
-		for _, role := range r.cluster {
-			if !visit(role.Rules, "", r.justifiedFor(role), yield) {
-				return
-			}
-		}
+// grants are what the roles grant, without what is right although nothing uses it.
+func (r *Roles) grants() (all []grant) {
+	account, _ := r.account()
+	for _, role := range r.namespaced {
+		all = append(all, r.grantsOf(role, role.Rules, cmp.Or(role.Namespace, account))...)
 	}
+	for _, role := range r.cluster {
+		all = append(all, r.grantsOf(role, role.Rules, "")...)
+	}
+	return all
 }
 
-// justifiedFor lists what is right in a role although nothing uses it.
-func (r *Roles) justifiedFor(role metav1.Object) string {
-	return strings.Join(append([]string{role.GetAnnotations()[Justified]}, r.justified...), ",")
-}
-
-// visit yields the grants of one role's rules.
-func visit(rules []rbacv1.PolicyRule, namespace, justified string, yield func(grant, bool) bool) bool {
+// grantsOf are those of one role.
+func (r *Roles) grantsOf(role metav1.Object, rules []rbacv1.PolicyRule, namespace string) (all []grant) {
+	justified := strings.Join(append([]string{role.GetAnnotations()[Justified]}, r.justified...), ",")
 	for _, rule := range rules {
 		for _, g := range expand(rule) {
-			g.namespace = namespace
-			if !yield(g, justifies(justified, g)) {
-				return false
+			if g.namespace = namespace; !justifies(justified, g) {
+				all = append(all, g)
 			}
 		}
 	}
-	return true
+	return all
 }
 
 // expand takes a rule apart.

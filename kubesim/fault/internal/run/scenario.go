@@ -130,7 +130,7 @@ type Learned struct {
 	// Chances are what several goroutines waited for in an order that was left to chance.
 	Chances []string
 	// External is the external API as the run left it.
-	External sandbox.External
+	External *sandbox.External
 }
 
 // Point is where a schedule can begin: before or after a call.

@@ -42,7 +42,7 @@ type Cluster struct {
 	CRDs   []*apiextensionsv1.CustomResourceDefinition
 	Roles  *apiserver.Roles // nil: the operator is an administrator
 	// External makes the external API; nil if there is none. Lag is how long its reads may be behind.
-	External func() sandbox.External
+	External func() *sandbox.External
 	Lag      time.Duration
 	// Actors are controllers that are not under test.
 	Actors []sandbox.Actor
