@@ -193,7 +193,7 @@ func TestGate(t *testing.T) {
 		s.update("a", "2")
 		want(t, "without a gate", "ADDED:a=1@2 MODIFIED:a=2@3", open.next())
 		want(t, "behind a gate", "", state.next()+late.next())
-		want(t, "held", "/configmaps/a +/configmaps/a", heldOf(gate))
+		want(t, "held", "/configmaps/a /configmaps/a", heldOf(gate))
 		want(t, "calls of Wake", 2, woken)
 
 		held := gate.Held()
