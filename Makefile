@@ -14,6 +14,9 @@ SEED    ?= 0
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
+# Commands: their tests wait for go build, processes and a control plane. Code that runs in several goroutines is in packages that
+# are tested under -race, such as cmd/trimtab/internal/dev.
+LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
 # Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. They are tested
 # without it, and with it those that are about several goroutines. make deep tests all with it.
 BIG     := ./external ./component ./generator/helm
@@ -43,14 +46,17 @@ demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
 .PHONY: test
-test: cluster ## the whole suite, in two lanes; much of it with -race where a C compiler is present
+test: cluster ## the whole suite; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
-		$(TEST) $(HEAVY) $(OTHERS) $(MODELS) then env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./... then \
-			env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
-		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) then $(TEST) -parallel=$(PARALLEL) ./component ./generator/helm then \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS))") then \
-		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) then \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG)
+		$(TEST) $(HEAVY) $(OTHERS) -- \
+		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) -- \
+		$(TEST) -parallel=$(PARALLEL) ./component ./generator/helm -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR))") -- \
+		$(TEST) -parallel=$(PARALLEL) $(LINEAR) $(MODELS) -- \
+		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG) -- \
+		env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
+		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./...
 
 # The control plane that tests start.
 .PHONY: cluster

@@ -195,6 +195,7 @@ func TestTakeoverLosesTheRelease(t *testing.T) {
 	s.start(single())
 	s.createAs("unchanged", `{}`)
 	s.ready()
+	s.told("HelmReleaseTakenOver", "version 2 of the Helm release "+s.namespace+"/a belongs to the component") // the Secrets come last
 	s.requests.Reset()
 	if err := s.admin.Delete(t.Context(), secretOf(s.namespace, 2, nil)); err != nil {
 		t.Fatal(err)

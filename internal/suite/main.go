@@ -1,12 +1,12 @@
 // Command suite runs the commands of a test suite, each of which writes what go test -json writes. It prints what go test prints
 // without -json, and at the end the seconds of each package and the slowest tests. It fails if one of the commands fails.
 //
-// What stands between two "--" is a lane. Lanes run at the same time, so that one can use the processors while tests of another
-// wait; in a lane, "then" stands between commands that run one after the other.
+// Commands stand between two "--". Two of them run at a time, so that one can use the processors while tests of the other wait. They
+// begin in their order, so the one that takes longest comes first.
 //
 // A command after the word "shared" tests on one control plane with all others that do, which ends with them.
 //
-//	go run ./internal/suite go test -json ./loop -- shared go test -json -race ./external then shared go test -json ./samples/...
+//	go run ./internal/suite go test -json ./loop -- shared go test -json -race ./external -- shared go test -json ./samples/...
 package main
 
 import (
@@ -46,16 +46,16 @@ func suite(ctx context.Context, out io.Writer, args []string) error {
 		defer func() { _ = cluster.Stop() }()
 		env = []string{"TRIMTAB_TEST_KUBECONFIG=" + cluster.Kubeconfig, "TRIMTAB_TEST_THROWAWAY=1"} // see package testenv
 	}
-	return run(ctx, out, env, split(args, "--"))
+	return run(ctx, out, env, split(args))
 }
 
 // shared is the word before a command that tests on the control plane of all.
 const shared = "shared"
 
-// split splits arguments at each separator.
-func split(args []string, separator string) (all [][]string) {
+// split splits arguments at each "--".
+func split(args []string) (all [][]string) {
 	for {
-		i := slices.Index(args, separator)
+		i := slices.Index(args, "--")
 		if i < 0 {
 			return append(all, args)
 		}
@@ -63,22 +63,26 @@ func split(args []string, separator string) (all [][]string) {
 	}
 }
 
-// run runs the commands of all lanes and writes what they tell to out. Those that share the control plane get common, too, as
-// their environment.
-func run(ctx context.Context, out io.Writer, common []string, lanes [][]string) error {
+// atATime is how many commands run at the same time.
+const atATime = 2
+
+// run runs the commands and writes what they tell to out. Those that share the control plane get common, too, as their
+// environment.
+func run(ctx context.Context, out io.Writer, common []string, commands [][]string) error {
 	t := &tally{out: out}
-	errs := make([]error, len(lanes))
+	errs := make([]error, len(commands))
+	places := make(chan struct{}, atATime)
 	var running sync.WaitGroup
-	for i, lane := range lanes {
+	for i, command := range commands {
+		places <- struct{}{}
 		running.Go(func() {
-			for _, command := range split(lane, "then") {
-				own, env := command, []string(nil)
-				if len(command) > 0 && command[0] == shared {
-					own, env = command[1:], common
-				}
-				if err := follow(ctx, t, env, own); err != nil {
-					errs[i] = errors.Join(errs[i], fmt.Errorf("%s: %w", strings.Join(command, " "), err))
-				}
+			defer func() { <-places }()
+			own, env := command, []string(nil)
+			if len(command) > 0 && command[0] == shared {
+				own, env = command[1:], common
+			}
+			if err := follow(ctx, t, env, own); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 			}
 		})
 	}

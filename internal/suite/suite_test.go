@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -101,7 +100,7 @@ go: warning
 	}
 }
 
-// TestRun runs the tests of a module with go test, in two lanes at the same time.
+// TestRun runs the tests of a module with go test: more commands than run at a time.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -136,9 +135,9 @@ func TestRun(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lanes := [][]string{slices.Concat(of(tt.packages[0]), []string{"then"}, of(tt.packages[len(tt.packages)-1])), append(of(tt.packages[0]), "-count=1")}
+			commands := [][]string{of(tt.packages[0]), append(of(tt.packages[0]), "-count=1"), of(tt.packages[len(tt.packages)-1])}
 			var out strings.Builder
-			if err := run(t.Context(), &out, nil, lanes); (err != nil) != tt.fails {
+			if err := run(t.Context(), &out, nil, commands); (err != nil) != tt.fails {
 				t.Errorf("%s: %v, want an error: %v", tt.why, err, tt.fails)
 			}
 			for _, text := range tt.want {
@@ -151,8 +150,8 @@ func TestRun(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
 		t.Parallel()
 		var out strings.Builder
-		lanes := [][]string{{shared, "printenv", "MINE"}, {"sh", "-c", "echo not $MINE"}}
-		if err := run(t.Context(), &out, []string{"MINE=yours"}, lanes); err != nil {
+		commands := [][]string{{shared, "printenv", "MINE"}, {"sh", "-c", "echo not $MINE"}}
+		if err := run(t.Context(), &out, []string{"MINE=yours"}, commands); err != nil {
 			t.Error(err)
 		}
 		if text := out.String(); !strings.Contains(text, "yours\n") || !strings.Contains(text, "not\n") {
@@ -161,7 +160,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		if err := run(t.Context(), &strings.Builder{}, nil, split(nil, "--")); err == nil {
+		if err := run(t.Context(), &strings.Builder{}, nil, split(nil)); err == nil {
 			t.Error("a suite of nothing passes")
 		}
 	})
