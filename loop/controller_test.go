@@ -47,6 +47,7 @@ type call struct {
 	Version    string
 	Finalizers []string
 	At, Ended  time.Time
+	Again      time.Duration // until the next pass, as its own pass ended
 }
 
 // author does what a test says and notes each call.
@@ -55,7 +56,8 @@ type author struct {
 	calls []call
 	open  map[string][]call // of passes under way, by object
 	begun atomic.Int64
-	ended chan call // of passes that are over, their writes included
+	over  atomic.Int64 // of those begun
+	ended chan call    // of passes that are over, their writes included
 	// reconcile is what Reconcile does; nil means Done.
 	reconcile func(ctx context.Context, r *loop.Run[*probe.Probe]) loop.Outcome
 }
@@ -84,7 +86,8 @@ func (a *author) done(c call) {
 
 // Record makes the author a trace.Sink: a call is reported once its pass is over.
 func (a *author) Record(r trace.Record) {
-	if _, over := r.Event.(trace.End); !over {
+	end, over := r.Event.(trace.End)
+	if !over {
 		return
 	}
 	a.mu.Lock()
@@ -92,7 +95,9 @@ func (a *author) Record(r trace.Record) {
 	delete(a.open, r.Object.Name)
 	a.mu.Unlock()
 	for _, c := range calls {
+		c.Again = end.Again
 		a.ended <- c
+		a.over.Add(1)
 	}
 }
 
@@ -302,8 +307,8 @@ func receive(t *testing.T, from <-chan call) call {
 	select {
 	case c := <-from:
 		return c
-	case <-time.After(20 * time.Second):
-		t.Fatal("the author was not called within 20 s")
+	case <-time.After(2 * time.Minute): // a busy machine may need much of it
+		t.Fatal("the author was not called within 2 minutes")
 		return call{}
 	}
 }
@@ -318,6 +323,18 @@ func prompt(t *testing.T, what string, limit time.Duration, try func() time.Dura
 	}
 	if best > limit {
 		t.Errorf("%s takes %s, want at most %s", what, best, limit)
+	}
+}
+
+// spaced asserts that each call was appointed at the end of the one before, by delay or what jitter makes of it, and came no
+// earlier. How much later depends on the machine.
+func spaced(t *testing.T, delay time.Duration, calls ...call) {
+	t.Helper()
+	for i, c := range calls[1:] {
+		last, least, most := calls[i], delay*5/6, delay*7/6
+		if gap := c.At.Sub(last.Ended); last.Again < least || last.Again > most || gap < last.Again {
+			t.Errorf("call %d was appointed after %s, and came after %s; want about %s", i+2, last.Again, gap, delay)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func TestReadsOwnWrites(t *testing.T) {
 			r.Obj.Status.Note = name
 			return loop.Again() // in a fifth of the lag
 		})
-		k := newControllerTest(t, w, options{Name: "late", Workers: objects}, (&looptest.Lag{Delay: lag}).Wrap)
+		k := newControllerTest(t, w, options{Name: "late", Workers: objects / 5}, (&looptest.Lag{Delay: lag}).Wrap)
 		for n := range objects {
 			k.create(fmt.Sprintf("p%d", n))
 		}

@@ -34,7 +34,7 @@ func (c *contested) sink() trace.Sink { return c }
 func (c *contested) Record(r trace.Record) {
 	if e, is := r.Event.(trace.End); is {
 		c.mu.Lock()
-		c.ends = append(c.ends, e.Outcome)
+		c.ends = append(c.ends, strings.TrimSpace(e.Outcome+" "+e.Err))
 		c.mu.Unlock()
 	}
 	c.author.Record(r)

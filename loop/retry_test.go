@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
@@ -38,20 +39,16 @@ func TestRetry(t *testing.T) {
 		w := newControllerTest(t, a, options{Retry: linear(3)})
 		w.create("a")
 		var got []attempt
-		var at []time.Time
+		var calls []call
 		for range 4 {
 			c := w.next(a)
-			got, at = append(got, attempt{c.Attempt, c.Last}), append(at, c.At)
+			got, calls = append(got, attempt{c.Attempt, c.Last}), append(calls, c)
 		}
 		want := []attempt{{0, false}, {1, false}, {2, false}, {3, true}}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("attempts (-want +got):\n%s", diff)
 		}
-		for i := 1; i < len(at); i++ {
-			if gap := at[i].Sub(at[i-1]); gap < 250*time.Millisecond || gap > 2*time.Second {
-				t.Errorf("retry %d came after %s, want about 300 ms", i, gap)
-			}
-		}
+		spaced(t, 300*time.Millisecond, calls...)
 		p := w.await("a", "to be Stalled", func(p *probe.Probe) bool { return condition(p, "Stalled") != nil })
 		if m := condition(p, "Ready").Message; !strings.Contains(m, "gave up after 3 retries") {
 			t.Errorf("message: %q", m)
@@ -243,20 +240,16 @@ func TestFailingWrite(t *testing.T) {
 		w.start(h, options{Retry: linear(0)})
 		w.create("a")
 		var got []int
-		var at []time.Time
+		var calls []call
 		for len(got) < 4 {
 			if c := w.next(h.author); c.Method == "reconcile" {
-				got, at = append(got, c.Attempt), append(at, c.At)
+				got, calls = append(got, c.Attempt), append(calls, c)
 			}
 		}
 		if diff := gocmp.Diff([]int{0, 1, 2, 3}, got); diff != "" {
 			t.Errorf("attempts (-want +got):\n%s", diff)
 		}
-		for i := 1; i < len(at); i++ {
-			if gap := at[i].Sub(at[i-1]); gap < 250*time.Millisecond || gap > 2*time.Second {
-				t.Errorf("retry %d came after %s, want about 300 ms", i, gap)
-			}
-		}
+		spaced(t, 300*time.Millisecond, calls...)
 		w.stop()
 		lines := l.saying("Reconciler error")
 		if len(lines) < 4 {
@@ -354,6 +347,9 @@ func TestReferences(t *testing.T) {
 // drain forgets calls noted so far.
 func (w *controllerTest) drain(a *author) {
 	w.t.Helper()
+	if !poll.Until(func() bool { return a.over.Load() == a.begun.Load() }) {
+		w.t.Fatal("a pass does not end")
+	}
 	w.quiet(a, 500*time.Millisecond)
 	for {
 		select {
