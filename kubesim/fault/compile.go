@@ -93,7 +93,7 @@ func (s *Scenario) cluster() (c run.Cluster, err error) {
 		return c, err
 	}
 	if s.ExternalAPI != nil {
-		c.External = func() sandbox.External { return newFake(s.ExternalAPI()) }
+		c.External = func() *sandbox.External { return newFake(s.ExternalAPI()) }
 	}
 	return c, nil
 }

@@ -53,7 +53,7 @@ func Write[O ExternalAPI, R any](ctx context.Context, env *Env, what string, do 
 // call is Read and Write.
 func call[O ExternalAPI, R any](ctx context.Context, env *Env, what string, write bool, do func(O) (R, error)) (R, error) {
 	var zero, result R
-	lost, err := env.process.External(ctx, what, write, func(e sandbox.External) (code int, err error) {
+	lost, err := env.process.External(ctx, what, write, func(e *sandbox.External) (code int, err error) {
 		o, err := externalAs[O](apiOf(e), what)
 		if err != nil {
 			return 0, err
@@ -82,50 +82,32 @@ func externalAs[O ExternalAPI](o ExternalAPI, what string) (O, error) {
 	return as, sandbox.MisuseError(fmt.Sprintf("%q wants the external API as %v, but the scenario's ExternalAPI is a %T", what, reflect.TypeFor[O](), o))
 }
 
-// fake is the author's fake as a sandbox wants it.
-type fake struct{ api ExternalAPI }
-
-var _ sandbox.External = fake{}
-
-// newFake wraps an API; nil stays nil.
-func newFake(api ExternalAPI) sandbox.External {
+// newFake is an API as a sandbox wants it; nil stays nil.
+func newFake(api ExternalAPI) *sandbox.External {
 	if api == nil {
 		return nil
 	}
-	return fake{api}
+	e := &sandbox.External{Fake: api, Resources: func() []history.Resource { return resourcesOf(api) }}
+	if c, ok := api.(Cloner); ok {
+		e.Copy = func() *sandbox.External { return newFake(c.Clone()) }
+	}
+	return e
 }
 
 // apiOf is the inverse of newFake.
-func apiOf(e sandbox.External) ExternalAPI {
-	if f, ok := e.(fake); ok {
-		return f.api
+func apiOf(e *sandbox.External) ExternalAPI {
+	if e == nil {
+		return nil
 	}
-	return nil
+	api, _ := e.Fake.(ExternalAPI)
+	return api
 }
 
-// Resources are all that exists there.
-func (f fake) Resources() []history.Resource {
-	listed := f.api.Resources()
+func resourcesOf(api ExternalAPI) []history.Resource {
+	listed := api.Resources()
 	all := make([]history.Resource, len(listed))
 	for i, r := range listed {
 		all[i] = history.Resource(r)
 	}
 	return all
 }
-
-// CanCopy reports whether the author wrote a method Clone.
-func (f fake) CanCopy() bool {
-	_, ok := f.api.(Cloner)
-	return ok
-}
-
-// Copy clones it; nil if that cannot be.
-func (f fake) Copy() sandbox.External {
-	if c, ok := f.api.(Cloner); ok {
-		return newFake(c.Clone())
-	}
-	return nil
-}
-
-// Fake is the author's value.
-func (f fake) Fake() any { return f.api }

@@ -38,7 +38,6 @@ type exploration struct {
 
 	reference run.Result // the undisturbed run
 	unfit     run.Result // the undisturbed run that did not come to its end; none if all did
-	quietUses []apiserver.Use
 	plan      *plan.Plan
 	racings   []run.Racing                  // see [exploration.allRacings]
 	asked     map[run.Racing]bool           // those of them that were played at rest
@@ -47,7 +46,6 @@ type exploration struct {
 	early     map[run.Racing]*history.Run   // those in which the user came before the step
 	ends      map[run.Racing][]*history.Run // what races may end as, too
 	broken    map[run.Racing]bool           // those of them that broke something by themselves
-	raced     map[int]bool                  // whether a race that was played changed something
 	converted []string                      // CRDs that the operator converts although their manifests do not say so
 	report    Report
 }
@@ -103,27 +101,13 @@ func byWeight(a, b Finding) int {
 func (e *exploration) note() {
 	e.report.Notes = append(e.report.Notes, ofConversion(e.converted)...)
 	e.report.Notes = append(e.report.Notes, ofPatches(e.scenario.Operator)...)
-	e.report.Notes = append(e.report.Notes, (&notes{e.scenario, e.reference, e.roles, e.quietUses, e.raced}).all()...)
+	e.report.Notes = append(e.report.Notes, (&notes{e.scenario, e.reference}).all()...)
 	e.report.Notes = append(e.report.Notes, e.judge.Habits()...)
 	for _, w := range e.options.waived {
 		if n := e.judge.HowOftenWaived(string(w.invariant)); n > 0 {
 			e.report.Notes = append(e.report.Notes, fmt.Sprintf("%s is waived, and broken in %s: %s", w.invariant, plural(n, "run"), w.reason))
-		} else {
-			e.report.unused = append(e.report.unused, w)
 		}
 	}
-	if e.report.Unplayed == 0 { // what was not played may need it
-		own := slices.DeleteFunc(slices.Clone(e.report.unused), func(w waiver) bool { return e.options.suite && !w.alone })
-		e.report.Notes = append(e.report.Notes, needless(own)...)
-	}
-}
-
-// needless says of waivers that they are not needed.
-func needless(all []waiver) (notes []string) {
-	for _, w := range all {
-		notes = append(notes, fmt.Sprintf("%s is waived, but nothing broke it; take the waiver away: %s", w.invariant, w.reason))
-	}
-	return notes
 }
 
 func plural(n int, what string) string {
@@ -136,11 +120,10 @@ func plural(n int, what string) string {
 // prepare plays the undisturbed run, by which all else is planned.
 func (e *exploration) prepare() error {
 	e.report = Report{Scenario: e.scenario.Name, Schedules: map[Kind]int{}, Pruned: map[Rule]int{}}
-	e.teller.begin(part{what: "undisturbed runs", all: sameRuns, atLeast: true})
+	e.teller.begin(part{what: "undisturbed runs", all: sameRuns})
 	if err := e.playReference(); err != nil {
 		return e.withCalls(e.withRefusals(err))
 	}
-	e.quietUses = e.simulation.Uses()
 	e.plan = &plan.Plan{
 		Reference: e.reference, Replicas: e.scenario.Replicas, Races: len(e.scenario.raceSteps()), Lag: e.scenario.Lag, Seed: e.options.seed,
 		Keep: e.options.switchedOff(), Pruned: map[plan.Rule]int{}, Spared: e.spare(), Since: e.since(), Ends: e.raceEnds,
@@ -198,7 +181,7 @@ func (e *exploration) playAll() error {
 		e.list(jobs)
 		return nil
 	}
-	e.teller.begin(part{what: "schedules", schedules: true, skipped: e.clock.skipped, all: e.clock.all, until: e.clock.until})
+	e.teller.begin(part{what: "schedules", all: len(jobs)})
 	played, err := e.simulation.PlayUntil(e.t, e.options.workers, jobs, e.over, func(j run.Job, r run.Result) {
 		if r.Void {
 			e.report.Pruned[TooEarly]++
@@ -206,7 +189,6 @@ func (e *exploration) playAll() error {
 		} else {
 			e.report.Schedules[Kind(cmp.Or(j.Family, j.Schedule.Family()))]++
 		}
-		e.noteRace(j, r)
 		e.noteRenewal(j, r)
 		e.find(j, r)
 		collectRarely()
@@ -344,15 +326,6 @@ func (e *exploration) quietRace(r run.Racing) run.Job {
 	}
 }
 
-// noteRace notes whether the race of a run, if it had one, changed anything.
-func (e *exploration) noteRace(j run.Job, r run.Result) {
-	for _, d := range j.Schedule {
-		if n, err := strconv.Atoi(d.Arg); err == nil && r.Raced {
-			e.raced[n] = true
-		}
-	}
-}
-
 // panicking returns the jobs in which the author's code panics, also between an answer to a
 // change at the external API that was lost and the next call: what tells errors apart is asked only then.
 func (e *exploration) panicking() ([]run.Job, error) {
@@ -379,7 +352,7 @@ func (e *exploration) overtaking(all []plan.Overtaking) ([]run.Job, error) {
 
 // shrinkAll makes the schedule of one finding of each group shorter: those are the ones that are read.
 func (e *exploration) shrinkAll() {
-	e.teller.begin(part{what: "shorter schedules", all: len(e.told), atLeast: true})
+	e.teller.begin(part{what: "shorter schedules", all: len(e.told)})
 	find := func(j run.Job) (judge.Finding, bool) {
 		e.teller.did()
 		r, err := e.alone(j)

@@ -52,7 +52,7 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	}
 	for i, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.suite, o.later = true, len(scenarios)-i-1 })...)
+			r := Run(t, s, append(slices.Clone(opts), func(o *options) { o.later = len(scenarios) - i - 1 })...)
 			reports = append(reports, r)
 			if r.access != nil {
 				accesses = append(accesses, r.access)
@@ -67,24 +67,12 @@ func Suite(t *testing.T, scenarios []Scenario, opts ...Option) []Report {
 	if len(reports) < len(scenarios) || *replayFlag+*resumeFlag != "" || slices.ContainsFunc(reports, unplayed) {
 		return reports // what was not played may need what seems to be needless
 	}
-	closed := true
 	for _, v := range invariant.Closure(accesses) {
-		closed = false
 		if !slices.Contains(o.waivedIDs(), v.Invariant) {
 			t.Errorf("%s, %s: %s\n%s", v.Invariant, v.Title, v.Message, v.Detail)
 		}
 	}
-	for _, note := range needless(unneeded(o.waived, reports, closed)) {
-		t.Log("note: " + note)
-	}
 	return reports
-}
-
-// unneeded are waivers that no scenario of a suite needs, nor, unless its roles are closed, the suite.
-func unneeded(all []waiver, reports []Report, closed bool) []waiver {
-	return slices.DeleteFunc(slices.Clone(all), func(w waiver) bool {
-		return w.invariant == I15 && !closed || slices.ContainsFunc(reports, func(r Report) bool { return !slices.Contains(r.unused, w) })
-	})
 }
 
 // Explore is like [Run], but findings do not fail the test. A scenario that cannot be explored does: it

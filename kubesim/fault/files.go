@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,10 +18,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
+	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
-// Files joins file systems, for an Operator whose CRDs or RBAC are in several places.
-func Files(all ...fs.FS) fs.FS { return joined(all) }
+// Files joins file systems, for an Operator whose CRDs or RBAC are in several places. What cannot be read is refused when the
+// result is read.
+func Files(all ...fs.FS) fs.FS {
+	joined := fstest.MapFS{}
+	for i, f := range all {
+		if f == nil {
+			continue
+		}
+		err := fs.WalkDir(f, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !apiserver.IsManifest(path) {
+				return err
+			}
+			text, err := fs.ReadFile(f, path)
+			joined[fmt.Sprint(i, "/", path)] = &fstest.MapFile{Data: text, Mode: 0o444}
+			return err
+		})
+		if err != nil {
+			return refused{err}
+		}
+	}
+	return joined
+}
 
 // Paths returns folders and files, such as "../../config/rbac/role.yaml", relative to the folder of the test. One that does not exist is
 // refused when it is read.
@@ -161,57 +181,4 @@ func workspaceOfOthers(t testing.TB) string {
 func asked(t testing.TB, args ...string) (string, error) {
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	return strings.TrimSpace(string(out)), err
-}
-
-// joined are several file systems, each as a folder named by its number.
-type joined []fs.FS
-
-var _ fs.ReadDirFS = joined(nil)
-
-// Open opens a file of one of them, or the folder that lists them.
-func (j joined) Open(name string) (fs.File, error) {
-	if name == "." {
-		return j.root().Open(".")
-	}
-	in, rest, err := j.find(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	return in.Open(rest)
-}
-
-// ReadDir lists a folder of one of them, or all of them.
-func (j joined) ReadDir(name string) ([]fs.DirEntry, error) {
-	if name == "." {
-		return fs.ReadDir(j.root(), ".")
-	}
-	in, rest, err := j.find(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
-	}
-	return fs.ReadDir(in, rest)
-}
-
-// root is a file system with a folder for each of them.
-func (j joined) root() fstest.MapFS {
-	root := fstest.MapFS{}
-	for i, f := range j {
-		if f != nil {
-			root[strconv.Itoa(i)] = &fstest.MapFile{Mode: fs.ModeDir | 0o555}
-		}
-	}
-	return root
-}
-
-// find returns the file system that has a name, and what it is called there.
-func (j joined) find(name string) (fs.FS, string, error) {
-	first, rest, _ := strings.Cut(name, "/")
-	i, err := strconv.Atoi(first)
-	if err != nil || !fs.ValidPath(name) || i < 0 || i >= len(j) || j[i] == nil {
-		return nil, "", fs.ErrNotExist
-	}
-	if rest == "" {
-		rest = "."
-	}
-	return j[i], rest, nil
 }

@@ -53,8 +53,8 @@ func TestFreezes(t *testing.T) {
 	}
 }
 
-// TestSuspended proves that a process may stand still for an hour and go on by itself: what it knows of the time is old then.
-func TestSuspended(t *testing.T) {
+// TestLeases proves that what an operator knows of the time may be old when a call returns, as in a process that stood still meanwhile.
+func TestLeases(t *testing.T) {
 	s := Scenario{
 		Name: "leases", Steps: []Step{Create(configMap("a"))},
 		Operator: Operator{SetUp: does(func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) (time.Duration, error) {
@@ -72,8 +72,8 @@ func TestSuspended(t *testing.T) {
 			return 0, c.Update(ctx, cm)
 		})},
 	}
-	r := Explore(t, s, Only(Freezes))
-	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, "frozen@1(1h)") })
+	r := Explore(t, s, Only(SlowCalls))
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Token, "slow-answer@1(1h)") })
 	if i < 0 {
 		t.Fatalf("%v found nothing:\n%s", r.Schedules, strings.Join(r.texts(), "\n"))
 	}

@@ -65,8 +65,8 @@ const (
 	// meanwhile (I2, I3, I6, I10, I13, I17). A resourceVersion, a UID or an idempotency key helps.
 	LateWrites Kind = Kind(schedule.LateWrites)
 	// Freezes let two processes work at the same time, as when a leader loses its lease. The first one stands still at a
-	// write, and goes on when the second one works, with its old caches, until its reconcile ends. Or it stands still for an
-	// hour at a call, without a second one. They are judged as LateWrites are.
+	// write, and goes on when the second one works, with its old caches, until its reconcile ends. They are judged as
+	// LateWrites are.
 	Freezes Kind = Kind(schedule.Freezes)
 	// OldCaches kill the operator after a write, and let all caches of the next process begin with one older state. They
 	// catch up after three reconciles or nine seconds. That happens where caches are filled by lists instead of streaming

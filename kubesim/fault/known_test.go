@@ -336,7 +336,7 @@ func TestSilenceThatBreaks(t *testing.T) {
 	}
 }
 
-// TestKnownLeaks proves that a goroutine which a library is known to leave behind is a note and no finding, as any other one is (see
+// TestKnownLeaks proves that a goroutine which a library is known to leave behind is no finding, as any other one is (see
 // TestGoroutineThatStays).
 func TestKnownLeaks(t *testing.T) {
 	s := toyLife("")
@@ -346,9 +346,8 @@ func TestKnownLeaks(t *testing.T) {
 		return run(mgr, env)
 	}
 	r := Explore(t, s, Only(Crashes), AtMost(3, Crashes))
-	const want = "a library leaves a goroutine behind, as is known: k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop (https://github.com/kubernetes/kubernetes/issues/113254)"
-	if !slices.Contains(r.Notes, want) || r.Schedules[Crashes] != 3 {
-		t.Errorf("%v were played, the notes are %q", r.Schedules, r.Notes)
+	if r.Schedules[Crashes] != 3 {
+		t.Errorf("%v were played", r.Schedules)
 	}
 	for _, text := range r.texts() {
 		t.Error(text)
@@ -391,8 +390,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("no finding begins with %q:\n%s", first, strings.Join(texts, "\n"))
 			continue
 		}
-		if !strings.Contains(texts[i], "6 schedules show this:\n") || !strings.Contains(texts[i], "  crash-after at update configmaps: v1/two bugs/crash-after@") {
-			t.Errorf("it is not said what shows it:\n%s", texts[i])
+		if !strings.Contains(texts[i], "6 schedules show this\n") {
+			t.Errorf("it is not said how many schedules show it:\n%s", texts[i])
 		}
 	}
 }

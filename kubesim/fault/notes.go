@@ -7,8 +7,6 @@ import (
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
-	"github.com/trimtab-dev/trimtab/kubesim/internal/apiserver"
 )
 
 // nothingToForge is the note on an operator of which no status can be forged.
@@ -22,17 +20,12 @@ const nothingToDrift = "the operator makes no objects that exist when a step is 
 type notes struct {
 	scenario  *Scenario
 	reference run.Result
-	roles     *apiserver.Roles
-	// quietUses are the rights that the undisturbed run used.
-	quietUses []apiserver.Use
-	// raced are the races that changed something; nil if none were played.
-	raced map[int]bool
 }
 
 // all are the notes.
 func (n *notes) all() []string {
 	r := n.reference.Run
-	return slices.Concat(n.ofSteps(r), n.ofOperator(r), n.ofExternalAPI(r), n.ofExceptions(r), n.ofRaces())
+	return slices.Concat(n.ofSteps(r), n.ofOperator(r), n.ofExternalAPI(r))
 }
 
 // ofSteps are about steps that say or do nothing.
@@ -57,11 +50,6 @@ func (n *notes) ofSteps(r *history.Run) (all []string) {
 func (n *notes) ofOperator(r *history.Run) (all []string) {
 	for _, name := range n.reference.Learned.Unseen {
 		all = append(all, fmt.Sprintf("controller %q has a request type of its own: its calls are disturbed, but its reconciles are not seen, so none begins with a stale view and none counts as a hot loop (I13)", name))
-	}
-	for _, p := range r.Processes {
-		for _, leak := range p.KnownLeaks {
-			all = append(all, "a library leaves a goroutine behind, as is known: "+leak)
-		}
 	}
 	all = append(all, ofWebhooks(r)...)
 	switch wrote := slices.ContainsFunc(r.Calls, func(c history.Call) bool { return c.Write }); {
@@ -102,37 +90,4 @@ func (n *notes) ofExternalAPI(r *history.Run) []string {
 		return []string{fmt.Sprintf("%s was created by the operator and never had an Owner, so I2, I3, I4 and I8 do not cover it", strings.Join(made[unowned][:], " "))}
 	}
 	return nil
-}
-
-// ofExceptions are about exceptions that were not needed.
-func (n *notes) ofExceptions(r *history.Run) (all []string) {
-	for _, name := range n.scenario.Shared {
-		needed := slices.ContainsFunc(r.Changes, func(c history.Change) bool {
-			return c.By == history.Operator && c.Before != nil && c.After != nil && strings.TrimSuffix(c.Resource+"."+c.Group, ".") == name
-		})
-		if !needed {
-			all = append(all, fmt.Sprintf("Shared names %s, of which the operator changed none", name))
-		}
-	}
-	for _, path := range n.scenario.Foreign {
-		if !slices.ContainsFunc(r.Changes, func(c history.Change) bool { return c.After != nil && state.Has(c.After, path) }) {
-			all = append(all, fmt.Sprintf("Foreign names %s, a field that no object had", path))
-		}
-	}
-	if n.roles != nil {
-		for _, right := range n.roles.Access(n.quietUses).Needless { // some are used because of a disturbance alone
-			all = append(all, fmt.Sprintf("%q is listed as justified, but the undisturbed run used it", right))
-		}
-	}
-	return all
-}
-
-// ofRaces are about races that the author named and that never did anything.
-func (n *notes) ofRaces() (all []string) {
-	for i, s := range n.scenario.Races {
-		if changed, played := n.raced[i]; played && !changed {
-			all = append(all, fmt.Sprintf("race %q never changed anything, whenever the user came", s.Name))
-		}
-	}
-	return all
 }

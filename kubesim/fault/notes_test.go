@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,42 +95,12 @@ func TestNotes(t *testing.T) {
 			},
 			[]string{"box box-1 was created by the operator and never had an Owner, so I2, I3, I4 and I8 do not cover it"},
 		},
-		"exceptions": {
-			"an exception that nothing needs hides what it was not made for",
-			func(s *Scenario) {
-				s.Shared = []string{"configmaps", "secrets", "deployments.apps"}
-				s.Foreign = []string{"metadata.annotations.toy.dev/size", "metadata.managedFields.manager", "status.turn", "metadata.annotation"}
-			},
-			[]string{
-				"Shared names secrets, of which the operator changed none", "Shared names deployments.apps, of which the operator changed none",
-				"Foreign names status.turn, a field that no object had", "Foreign names metadata.annotation, a field that no object had",
-			},
-		},
-		"roles": {
-			"a right that is used needs no justification",
-			func(s *Scenario) {
-				s.Operator.RBAC = fstest.MapFS{"role.yaml": {Data: []byte(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: manager, annotations: {kubesim.trimtab.dev/justified: "watch configmaps, delete configmaps"}}
-rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, patch, delete]}]
-`)}}
-			},
-			[]string{`"watch configmaps" is listed as justified, but the undisturbed run used it`},
-		},
-		"races": {
-			"a user who never does anything; and those who create what is not there, or come too early at times",
-			func(s *Scenario) {
-				s.Races = []Step{Delete(b), Recreate(configMap("c")), Merge(a, `{"data":{"size":"3"}}`), Merge(b, `{"data":{"size":"3"}}`).Named("change b")}
-			},
-			[]string{`race "delete b" never changed anything, whenever the user came`, `race "change b" never changed anything, whenever the user came`},
-		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := toyLife("")
 			tt.change(&s)
-			r, err := explored(t, s, time.Minute, Races)
+			r, err := explored(t, s, time.Minute, Replacements)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,14 +57,12 @@ type options struct {
 
 	scenario string // that is explored
 	later    int    // scenarios of the same suite that come later
-	suite    bool   // whose end says which waivers were not needed
 }
 
 // waiver is an invariant that may be broken.
 type waiver struct {
 	invariant Invariant
 	reason    string
-	alone     bool // of one scenario of a suite
 }
 
 // Only plays the given kinds of schedules. Without it, all are played except [Pairs], [Recoveries],
@@ -107,7 +105,7 @@ func AtMost(n int, kinds ...Kind) Option {
 }
 
 // Waive lets the operator break an invariant: that is a note with the reason then, and no finding. The
-// reason must not be empty. A waiver that is not needed is reported, too.
+// reason must not be empty.
 func Waive(invariant Invariant, reason string) Option {
 	return func(o *options) { o.waived = append(o.waived, waiver{invariant: invariant, reason: reason}) }
 }
@@ -124,12 +122,8 @@ func For(scenario string, opts ...Option) Option {
 		if o.scenario != scenario {
 			return
 		}
-		common := len(o.waived)
 		for _, opt := range opts {
 			opt(o)
-		}
-		for i := range o.waived[common:] {
-			o.waived[common+i].alone = true
 		}
 	}
 }

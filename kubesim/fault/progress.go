@@ -13,44 +13,20 @@ import (
 const (
 	// interval is after how much time a line says how far an exploration is.
 	interval = 30 * time.Second
-	// soon is when the first line on schedules comes: before, nobody knows how long they take.
-	soon = 10 * time.Second
 	// lineLength is how much of a finding a line shows.
 	lineLength = 300
 )
 
 // part is a part of an exploration: a number of runs of one sort.
 type part struct {
-	what      string // "undisturbed runs"
-	schedules bool   // those that were asked for
-	atLeast   bool   // there may be more of them
-
-	skipped, played, all int
-	began                time.Time
-	until                time.Time // zero: as long as it takes
+	what        string // "undisturbed runs"
+	played, all int
+	began       time.Time
 }
 
-// line says how far it is. Of schedules, also how much time is left at their pace so far.
+// line says how far it is.
 func (p *part) line(now time.Time, findings int) string {
-	took := now.Sub(p.began).Round(time.Second)
-	if !p.schedules {
-		of := fmt.Sprint(p.all)
-		if p.atLeast {
-			of = "at least " + of
-		}
-		return fmt.Sprintf("playing %s: %d of %s played in %v, %s", p.what, p.played, of, took, plural(findings, "finding"))
-	}
-	text := fmt.Sprintf("%d of %d schedules in %v, %s", p.skipped+p.played, p.all, took, plural(findings, "finding"))
-	rest := p.all - p.skipped - p.played
-	if p.played == 0 || rest <= 0 {
-		return text
-	}
-	one := now.Sub(p.began) / time.Duration(p.played)
-	total := one * time.Duration(rest)
-	if left := p.until.Sub(now); !p.until.IsZero() && left < total {
-		return text + fmt.Sprintf("; at this pace, %.2f s each, there is time for about %d more", one.Seconds(), max(0, int(left/max(1, one))))
-	}
-	return text + fmt.Sprintf(", about %v left", total.Round(time.Second))
+	return fmt.Sprintf("playing %s: %d of %d played in %v, %s", p.what, p.played, p.all, now.Sub(p.began).Round(time.Second), plural(findings, "finding"))
 }
 
 // teller says on stderr how far an exploration is that takes long, and what it has found. It is safe for concurrent use.
@@ -63,7 +39,6 @@ type teller struct {
 	findings int
 	loud     bool     // it takes long: a line was written
 	held     []string // what was found before the first line
-	timer    *time.Timer
 }
 
 // newTeller returns a teller who writes at once: the test's log may be seen at the end only.
@@ -72,16 +47,15 @@ func newTeller(scenario string) *teller { return &teller{scenario: scenario, out
 // start lets lines come from time to time, until stop is called.
 func (t *teller) start() (stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
-	t.timer = time.NewTimer(interval)
 	go func() {
 		defer close(ended)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
 		for {
 			select {
-			case now := <-t.timer.C:
+			case now := <-ticker.C:
 				t.tick(now)
-				t.timer.Reset(interval)
 			case <-over:
-				t.timer.Stop()
 				return
 			}
 		}
@@ -107,9 +81,6 @@ func (t *teller) begin(p part) {
 	defer t.mu.Unlock()
 	p.began = time.Now()
 	t.now = p
-	if p.schedules && t.loud && t.timer != nil {
-		t.timer.Reset(soon)
-	}
 }
 
 // did notes that a run of the present part was played.

@@ -238,7 +238,7 @@ func racingIn(j run.Job) run.Racing {
 // quiet, unless that was played before. What such a run breaks by itself is found too.
 func (e *exploration) quietRaces(wanted func(run.Racing) bool) error {
 	if e.asked == nil {
-		e.asked, e.raced, e.broken = map[run.Racing]bool{}, map[int]bool{}, map[run.Racing]bool{}
+		e.asked, e.broken = map[run.Racing]bool{}, map[run.Racing]bool{}
 		e.quiet, e.early, e.renewals = map[run.Racing]*history.Run{}, map[run.Racing]*history.Run{}, map[run.Racing]*renewal{}
 	}
 	asked := map[run.Racing]bool{}
@@ -250,16 +250,10 @@ func (e *exploration) quietRaces(wanted func(run.Racing) bool) error {
 			continue
 		}
 		asked[r], e.asked[r] = true, true
-		if _, known := e.raced[r.Race]; !known {
-			e.raced[r.Race] = false // it may change nothing
-		}
 		jobs = append(jobs, e.quietRace(r))
 	}
 	err := e.play("runs with a race at rest", jobs, func(j run.Job, r run.Result) {
-		e.noteRace(j, r)
-		if e.find(run.Job{Schedule: j.Schedule}, r) {
-			e.broken[j.Racing] = true
-		}
+		e.broken[j.Racing] = e.find(run.Job{Schedule: j.Schedule}, r)
 		if !r.Void && r.Err == nil {
 			e.relate(r.Run)
 			quiet := r.Run.EndingAs(j.Last, r.Run.Steps[j.Last+1].State)

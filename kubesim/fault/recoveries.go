@@ -1,8 +1,6 @@
 package fault
 
 import (
-	"slices"
-
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/plan"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
 )
@@ -58,11 +56,10 @@ func (e *exploration) arriving() ([]run.Job, error) {
 	return e.plan.Arriving(all), err
 }
 
-// freezing returns the jobs in which a process stands still at a write and goes on when the next one works, or at any call
-// and goes on by itself.
+// freezing returns the jobs in which a process stands still at a write and goes on when the next one works.
 func (e *exploration) freezing() ([]run.Job, error) {
 	all, err := e.recoveries(Freezes, e.plan.Departures())
-	return slices.Concat(e.plan.Thawing(all), e.plan.Suspending()), err
+	return e.plan.Thawing(all), err
 }
 
 // timingOut returns the jobs in which writes take effect after their callers got a timeout. Writes that have no effect

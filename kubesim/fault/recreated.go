@@ -176,23 +176,13 @@ func (e *exploration) noteRenewal(j run.Job, r run.Result) {
 	if len(j.Schedule) != 1 || j.Schedule[0].Kind != schedule.Race || r.Void || r.Err != nil {
 		return
 	}
-	w := e.renewals[e.racingOf(j)]
+	w := e.renewals[racingIn(j)]
 	if w == nil || w.once == nil || w.wrong || !w.alone || w.at.Step == w.created || w.well != nil && w.well[0].At < j.Schedule[0].At {
 		return
 	}
 	if e.judge.EndsAs(r.Run, w.once) && e.endsOtherwise(w) {
 		w.well = j.Schedule
 	}
-}
-
-// racingOf is the race of a job, and its step.
-func (e *exploration) racingOf(j run.Job) run.Racing {
-	for at, r := range e.renewals {
-		if fmt.Sprint(at.Race) == j.Schedule[0].Arg && at.Step == j.Last {
-			return r.at
-		}
-	}
-	return run.Racing{}
 }
 
 // endsOtherwise reports whether an object that is re-created at rest ends otherwise than after its first creation, and in the same
@@ -227,7 +217,7 @@ func (e *exploration) findAvoidable() error {
 func (e *exploration) findAgain(at run.Racing, token string) error {
 	err := e.quietRaces(func(r run.Racing) bool { return r == at })
 	if w := e.renewals[at]; err == nil && w != nil && !w.wrong {
-		jobs := slices.DeleteFunc(e.plan.Racing(e.quiet), func(j run.Job) bool { return e.racingOf(j) != at })
+		jobs := slices.DeleteFunc(e.plan.Racing(e.quiet), func(j run.Job) bool { return racingIn(j) != at })
 		err = e.play("races", jobs, e.noteRenewal)
 	}
 	if err == nil {

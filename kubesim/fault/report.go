@@ -1,12 +1,11 @@
 package fault
 
 import (
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/judge"
-	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/report"
 )
 
 // Violation is a broken invariant.
@@ -50,7 +49,6 @@ type Report struct {
 	Trace string
 
 	access *history.Access // nil for an administrator
-	unused []waiver        // that were not needed
 	early  int             // schedules that were played and say nothing
 	replay *replayed       // nil if it is of no replay
 }
@@ -87,33 +85,23 @@ func newFinding(f judge.Finding) Finding {
 }
 
 // texts describes all findings: of those in which the same is wrong one in full, the one with the shortest
-// schedule, and which others show it.
-func (r Report) texts() []string {
-	var keys []string
-	groups := map[string][]Finding{}
+// schedule, and how many schedules show it.
+func (r Report) texts() (texts []string) {
+	schedules := map[string]int{}
 	for _, f := range r.Findings {
-		key := f.found.Group()
-		if groups[key] == nil {
-			keys = append(keys, key)
-		}
-		groups[key] = append(groups[key], f)
+		schedules[f.found.Group()]++
 	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = groups[key][0].Text + report.Shown(shownBy(groups[key]))
+	for _, f := range r.Findings {
+		group := f.found.Group()
+		switch n := schedules[group]; n {
+		case 0:
+			continue // one of the same was described
+		case 1:
+			texts = append(texts, f.Text)
+		default:
+			texts = append(texts, f.Text+fmt.Sprintf("%d schedules show this\n", n))
+		}
+		schedules[group] = 0
 	}
 	return texts
-}
-
-// shownBy counts the findings of a group by what was disturbed.
-func shownBy(group []Finding) (all []report.Way) {
-	for _, f := range group {
-		i := slices.IndexFunc(all, func(w report.Way) bool { return w.Disturbed == f.found.Disturbed })
-		if i < 0 {
-			i = len(all)
-			all = append(all, report.Way{Disturbed: f.found.Disturbed, Token: f.Token})
-		}
-		all[i].Schedules++
-	}
-	return all
 }

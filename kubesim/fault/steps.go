@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"regexp"
 	"strings"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -141,38 +140,21 @@ func (s Step) changedBy(change Step) Step {
 			if err != nil {
 				return err
 			}
-			u, patch := &unstructured.Unstructured{}, map[string]any{}
-			if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(inDefault(w, s.object)); err != nil {
+			text, err := json.Marshal(inDefault(w, s.object))
+			if err != nil {
 				return err
 			}
-			if err := utiljson.Unmarshal([]byte(change.patch), &patch); err != nil {
+			if text, err = jsonpatch.MergePatch(text, []byte(change.patch)); err != nil {
 				return err
 			}
-			u.Object = merged(u.Object, patch)
+			u := &unstructured.Unstructured{}
+			if err := utiljson.Unmarshal(text, &u.Object); err != nil {
+				return err
+			}
 			u.SetGroupVersionKind(kind)
 			return w.Client.Create(ctx, u)
 		},
 	}
-}
-
-// merged is an object with a JSON merge patch applied (RFC 7386).
-func merged(into, patch map[string]any) map[string]any {
-	into = maps.Clone(into)
-	for key, value := range patch {
-		if value == nil {
-			delete(into, key)
-			continue
-		}
-		if inner, ok := value.(map[string]any); ok {
-			before, _ := into[key].(map[string]any)
-			if before == nil {
-				before = map[string]any{}
-			}
-			value = merged(before, inner)
-		}
-		into[key] = value
-	}
-	return into
 }
 
 // beginning is as much of a text as is good for a name.

@@ -70,63 +70,15 @@ func (r Report) figures() string {
 	} else {
 		line += fmt.Sprintf("%s in %.1f s: %s", plural(played, "schedule"), r.Took.Seconds(), strings.Join(kinds, ", "))
 	}
-	line += r.pruned()
-	switch broke := r.broken(); len(broke) {
-	case 0:
-		return line
-	case 1:
-		return line + "; " + broke[0] + " broke an invariant"
-	default:
-		last := len(broke) - 1
-		return line + "; " + strings.Join(broke[:last], ", ") + " and " + broke[last] + " broke an invariant"
+	left := 0
+	for _, n := range r.Pruned {
+		left += n
 	}
-}
-
-// pruned is how many schedules were left out, the most frequent reason first.
-func (r Report) pruned() string {
-	pruned := maps.Clone(r.Pruned)
-	if r.early > 0 && pruned[TooEarly] >= r.early { // those are counted with the ones that were played
-		pruned[TooEarly] -= r.early
+	if left -= min(r.early, r.Pruned[TooEarly]); left > 0 { // those are counted with the ones that were played
+		line += fmt.Sprintf("; pruned %d", left)
 	}
-	maps.DeleteFunc(pruned, func(_ Rule, n int) bool { return n == 0 })
-	sum := 0
-	var reasons []string
-	for _, rule := range slices.SortedFunc(maps.Keys(pruned), func(a, b Rule) int { return cmp.Or(pruned[b]-pruned[a], cmp.Compare(a, b)) }) {
-		sum += pruned[rule]
-		reasons = append(reasons, fmt.Sprintf("%s %d", rule, pruned[rule]))
+	if n := len(r.Findings); n > 0 {
+		line += "; " + plural(n, "finding")
 	}
-	if sum == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; pruned %d (%s)", sum, strings.Join(reasons, ", "))
-}
-
-// broken says what broke an invariant: how many schedules, and what else.
-func (r Report) broken() (all []string) {
-	whole, roles, atRest, schedules := false, false, 0, 0
-	for _, f := range r.Findings {
-		switch s := f.found.Job.Schedule; {
-		case len(s) == 0 && f.Violations[0].Invariant == I15:
-			roles = true
-		case len(s) == 0:
-			whole = true
-		case len(s.Disturbing()) == 0:
-			atRest++
-		default:
-			schedules++
-		}
-	}
-	if schedules > 0 {
-		all = append(all, plural(schedules, "schedule"))
-	}
-	if whole {
-		all = append(all, "the undisturbed run")
-	}
-	if atRest > 0 {
-		all = append(all, plural(atRest, "run")+" with a race at rest")
-	}
-	if roles {
-		all = append(all, "all runs together")
-	}
-	return all
+	return line
 }

@@ -406,7 +406,7 @@ func TestNamespaceGoesWithItsContent(t *testing.T) {
 	if d := cmp.Diff([]string{"finalize namespace n"}, w.settle()); d != "" {
 		t.Errorf("actions when nothing holds (-want +got):\n%s", d)
 	}
-	if slices.Contains(w.db.Keys(), "/namespaces/n") {
+	if _, is := w.db.Row("/namespaces/n"); is {
 		t.Error("the namespace is still there")
 	}
 }
@@ -437,8 +437,8 @@ func TestClaimsStayWhileTheyAreUsed(t *testing.T) {
 	if d := cmp.Diff(want, w.settle()); d != "" {
 		t.Errorf("actions when the pod is gone (-want +got):\n%s", d)
 	}
-	if keys := strings.Join(w.db.Keys(), " "); strings.Contains(keys, "/persistentvolume") {
-		t.Errorf("left: %s", keys)
+	if left, _ := w.db.Under("/persistentvolume"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

@@ -63,7 +63,7 @@ func Patches(all ...fs.FS) (names []string) {
 			continue
 		}
 		_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !isManifest(name) {
+			if err != nil || entry.IsDir() || !IsManifest(name) {
 				return nil //nolint:nilerr // what cannot be read was reported when its objects were
 			}
 			if data, err := fs.ReadFile(files, name); err == nil && hasPatch(data) {
@@ -89,7 +89,8 @@ func hasPatch(data []byte) bool {
 	}
 }
 
-func isManifest(name string) bool {
+// IsManifest reports whether a file with this name is read.
+func IsManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
@@ -109,7 +110,7 @@ func isList(document []byte) bool {
 // patches for kustomize.
 func documents(files fs.FS, visit func(kind metav1.TypeMeta, document []byte) error) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isManifest(name) {
+		if err != nil || entry.IsDir() || !IsManifest(name) {
 			return err
 		}
 		data, err := fs.ReadFile(files, name)

@@ -2,17 +2,13 @@ package apiserver
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
 
+	jose "gopkg.in/go-jose/go-jose.v2"
 	"gopkg.in/go-jose/go-jose.v2/jwt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,36 +43,16 @@ var (
 	_ authenticator.Request  = tokens{}
 )
 
-var encoding = base64.RawURLEncoding
+func key() []byte { return []byte("kubesim") }
 
 // GenerateToken makes a token of claims.
 func (tokens) GenerateToken(ctx context.Context, public *jwt.Claims, private any) (string, error) {
-	public.ID = store.UID("token", store.From(ctx).Serial())
-	public.Issuer = issuer
-	all := map[string]any{}
-	for _, claims := range []any{private, public} {
-		text, err := json.Marshal(claims)
-		if err != nil {
-			return "", err
-		}
-		var some map[string]any
-		if err := json.Unmarshal(text, &some); err != nil {
-			return "", err
-		}
-		maps.Copy(all, some)
-	}
-	text, err := json.Marshal(all)
+	public.ID, public.Issuer = store.UID("token", store.From(ctx).Serial()), issuer
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key()}, (&jose.SignerOptions{}).WithHeader("kid", "kubesim"))
 	if err != nil {
 		return "", err
 	}
-	signed := encoding.EncodeToString([]byte(`{"alg":"HS256","kid":"kubesim"}`)) + "." + encoding.EncodeToString(text)
-	return signed + "." + signature(signed), nil
-}
-
-func signature(text string) string {
-	h := hmac.New(sha256.New, []byte("kubesim"))
-	_, _ = h.Write([]byte(text)) // never fails
-	return encoding.EncodeToString(h.Sum(nil))
+	return jwt.Signed(signer).Claims(private).Claims(public).CompactSerialize()
 }
 
 // claims are what matters of a token.
@@ -142,17 +118,12 @@ func (tokens) AuthenticateRequest(r *http.Request) (*authenticator.Response, boo
 
 // read checks a token's signature and returns its claims.
 func read(token string) (*claims, error) {
-	i := strings.LastIndexByte(token, '.')
-	if i < 0 || signature(token[:i]) != token[i+1:] {
+	parsed, err := jwt.ParseSigned(token)
+	c := &claims{}
+	if err != nil || parsed.Claims(key(), c) != nil {
 		return nil, errors.New("not a token of this server")
 	}
-	parts := strings.Split(token, ".")
-	text, err := encoding.DecodeString(parts[1])
-	if err != nil {
-		return nil, err
-	}
-	c := &claims{}
-	return c, json.Unmarshal(text, c)
+	return c, nil
 }
 
 // authenticated believes the token that a request bears. One without is from whom its

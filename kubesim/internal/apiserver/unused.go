@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,9 +16,6 @@ type Access struct {
 	Denied []string
 	// Unused are rules that no request needed: "get secrets".
 	Unused []string
-	// Needless are entries of annotations that justify unused rights and of which each right was
-	// used: "* secrets".
-	Needless []string
 }
 
 // Access holds the roles against what was asked for: what no role allows, and what a role
@@ -27,63 +23,43 @@ type Access struct {
 // as one and is used if anything it covers was. A grant of what everybody may do is never unused.
 func (r *Roles) Access(uses []Use) *Access {
 	denied, unused := map[string]bool{}, map[string]bool{}
-	needless, needed := map[string]bool{}, map[string]bool{} // what justifies rights, by whether all of those were used
 	for _, u := range uses {
 		if !u.Allowed {
 			denied[u.String()] = true
 		}
 	}
-	for g, by := range r.grants() {
-		used := slices.ContainsFunc(uses, func(u Use) bool { return u.Allowed && g.meets(u) })
-		switch {
-		case used && by != "":
-			needless[by] = true
-		case by != "":
-			needed[by] = true
-		case !used && !g.isBasic():
+	for _, g := range r.grants() {
+		used := func(u Use) bool { return u.Allowed && g.meets(u) }
+		if !g.isBasic() && !slices.ContainsFunc(uses, used) {
 			unused[g.String()] = true
 		}
 	}
-	maps.DeleteFunc(needless, func(by string, _ bool) bool { return needed[by] })
-	return &Access{
-		Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused)), Needless: slices.Sorted(maps.Keys(needless)),
+	return &Access{Denied: slices.Sorted(maps.Keys(denied)), Unused: slices.Sorted(maps.Keys(unused))}
+}
+
+// grants are what the roles grant, without what is right although nothing uses it.
+func (r *Roles) grants() (all []grant) {
+	account, _ := r.account()
+	for _, role := range r.namespaced {
+		all = append(all, r.grantsOf(role, role.Rules, cmp.Or(role.Namespace, account))...)
 	}
-}
-
-// grants yields what the roles grant and what justifies that without a use, "" for nothing.
-func (r *Roles) grants() iter.Seq2[grant, string] {
-	return func(yield func(grant, string) bool) {
-		account, _ := r.account()
-		for _, role := range r.namespaced {
-			namespace := cmp.Or(role.Namespace, account)
-			if !visit(role.Rules, namespace, r.justifiedFor(role), yield) {
-				return
-			}
-		}
-		for _, role := range r.cluster {
-			if !visit(role.Rules, "", r.justifiedFor(role), yield) {
-				return
-			}
-		}
+	for _, role := range r.cluster {
+		all = append(all, r.grantsOf(role, role.Rules, "")...)
 	}
+	return all
 }
 
-// justifiedFor lists what is right in a role although nothing uses it.
-func (r *Roles) justifiedFor(role metav1.Object) string {
-	return strings.Join(append([]string{role.GetAnnotations()[Justified]}, r.justified...), ",")
-}
-
-// visit yields the grants of one role's rules.
-func visit(rules []rbacv1.PolicyRule, namespace, justified string, yield func(grant, string) bool) bool {
+// grantsOf are those of one role.
+func (r *Roles) grantsOf(role metav1.Object, rules []rbacv1.PolicyRule, namespace string) (all []grant) {
+	justified := strings.Join(append([]string{role.GetAnnotations()[Justified]}, r.justified...), ",")
 	for _, rule := range rules {
 		for _, g := range expand(rule) {
-			g.namespace = namespace
-			if !yield(g, justifies(justified, g)) {
-				return false
+			if g.namespace = namespace; !justifies(justified, g) {
+				all = append(all, g)
 			}
 		}
 	}
-	return true
+	return all
 }
 
 // expand takes a rule apart.
@@ -108,9 +84,9 @@ func expand(rule rbacv1.PolicyRule) []grant {
 	return all
 }
 
-// justifies returns the entry of an annotation that lists a grant, "" if none does: "get secrets",
-// "* secrets" or with group and subresource "update streams.example.com/status".
-func justifies(annotation string, g grant) string {
+// justifies reports whether an annotation lists a grant, as "get secrets", "* secrets" or with group and subresource
+// "update streams.example.com/status".
+func justifies(annotation string, g grant) bool {
 	for item := range strings.SplitSeq(annotation, ",") {
 		item = strings.TrimSpace(item)
 		verb, what, _ := strings.Cut(item, " ")
@@ -119,8 +95,8 @@ func justifies(annotation string, g grant) string {
 			of = g.path
 		}
 		if (verb == "*" || verb == g.verb) && strings.TrimSpace(what) == of {
-			return item
+			return true
 		}
 	}
-	return ""
+	return false
 }

@@ -8,8 +8,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,16 +20,15 @@ import (
 // DB is one cluster's data: what etcd would hold, with its history. The zero value is not
 // usable; [New] makes one.
 type DB struct {
-	mu        sync.Mutex
-	rev       int64
-	compacted int64
-	serial    int64 // of objects made, for names and UIDs that are the same in each run
-	entries   map[string]entry
-	nextEnd   time.Time // not after the first end of an entry; zero if none has one
-	history   []Change
-	watchers  []*watcher
-	memos     map[*memo]any
-	stale     map[*memo]any // what memos were before a change
+	mu       sync.Mutex
+	rev      int64
+	serial   int64 // of objects made, for names and UIDs that are the same in each run
+	entries  map[string]entry
+	nextEnd  time.Time // not after the first end of an entry; zero if none has one
+	history  []Change
+	watchers []*watcher
+	memos    map[*memo]any
+	stale    map[*memo]any // what memos were before a change
 }
 
 // entry is what is stored under one key. Its bytes are never changed in place.
@@ -71,11 +68,11 @@ func Begin(rows []Stored) *Snapshot {
 
 // Snapshot is a cluster at one moment. It is immutable and cheap: bytes are shared.
 type Snapshot struct {
-	rev, compacted, serial int64
-	entries                map[string]entry
-	nextEnd                time.Time
-	history                []Change
-	memos                  map[*memo]any
+	rev, serial int64
+	entries     map[string]entry
+	nextEnd     time.Time
+	history     []Change
+	memos       map[*memo]any
 }
 
 // Snapshot returns what is stored now.
@@ -83,8 +80,7 @@ func (d *DB) Snapshot() *Snapshot {
 	d.lock()
 	defer d.mu.Unlock()
 	return &Snapshot{
-		rev: d.rev, compacted: d.compacted, serial: d.serial,
-		entries: maps.Clone(d.entries), nextEnd: d.nextEnd,
+		rev: d.rev, serial: d.serial, entries: maps.Clone(d.entries), nextEnd: d.nextEnd,
 		history: slices.Clip(d.history), memos: maps.Clone(d.memos),
 	}
 }
@@ -92,9 +88,8 @@ func (d *DB) Snapshot() *Snapshot {
 // Open returns a new cluster that begins as s.
 func (s *Snapshot) Open() *DB {
 	return &DB{
-		rev: s.rev, compacted: s.compacted, serial: s.serial,
-		entries: maps.Clone(s.entries), nextEnd: s.nextEnd, history: s.history,
-		memos: maps.Clone(s.memos),
+		rev: s.rev, serial: s.serial, entries: maps.Clone(s.entries), nextEnd: s.nextEnd,
+		history: s.history, memos: maps.Clone(s.memos),
 	}
 }
 
@@ -153,21 +148,6 @@ func (d *DB) Since(rev int64) []Change {
 func after(all []Change, rev int64) int {
 	i, _ := slices.BinarySearchFunc(all, rev+1, func(c Change, rev int64) int { return cmp.Compare(c.Rev, rev) })
 	return i
-}
-
-// Keys returns the keys in use, sorted.
-func (d *DB) Keys() []string {
-	d.lock()
-	defer d.mu.Unlock()
-	return slices.Sorted(maps.Keys(d.entries))
-}
-
-// Compact forgets the history up to now: watches and lists that ask for an older revision
-// are told 410 Gone.
-func (d *DB) Compact() {
-	d.lock()
-	defer d.mu.Unlock()
-	d.compacted = d.rev
 }
 
 // lock locks d and removes what has expired meanwhile.
@@ -241,9 +221,6 @@ func (d *DB) swap(key string, expected int64, data []byte, ends time.Time) (entr
 	return d.put(key, entry{data: data, ends: ends}), true
 }
 
-// errCompacted means that history does not reach back that far.
-var errCompacted = errors.New("compacted")
-
 // page is a part of a list.
 type page struct {
 	rows []row
@@ -265,8 +242,6 @@ func (d *DB) list(prefix string, exact bool, at int64) (page, error) {
 		at = d.rev
 	}
 	switch {
-	case at < d.compacted:
-		return page{}, errCompacted
 	case at > d.rev:
 		return page{}, storage.NewTooLargeResourceVersionError(uint64(at), uint64(d.rev), 0)
 	case at < d.rev:
@@ -296,11 +271,4 @@ func (d *DB) asOf(rev int64) map[string]entry {
 		entries[c.Key] = c.before
 	}
 	return entries
-}
-
-// String names the cluster's size, for messages.
-func (d *DB) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return fmt.Sprintf("%d keys at revision %d", len(d.entries), d.rev)
 }

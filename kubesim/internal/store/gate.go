@@ -24,9 +24,8 @@ type Held struct {
 	Watch int
 	// Prefix is what the watch covers: "/secrets/" or "/demo.dev/databases/ns/".
 	Prefix string
-	// Change is the next of the watch; Behind counts those waiting, this one included.
+	// Change is the next of the watch.
 	Change Change
-	Behind int
 }
 
 type gateKey struct{}
@@ -44,7 +43,7 @@ func (g *Gate) Held() []Held {
 	var out []Held
 	for _, w := range g.watchers {
 		if len(w.held) > 0 && !w.ended() {
-			out = append(out, Held{w: w, Watch: w.number, Prefix: w.prefix, Change: w.held[0], Behind: len(w.held)})
+			out = append(out, Held{w: w, Watch: w.number, Prefix: w.prefix, Change: w.held[0]})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Held) int { return strings.Compare(a.Prefix, b.Prefix) })
@@ -65,22 +64,19 @@ func (g *Gate) Deliver(h Held) {
 // Repeat lets an event through once more that was delivered last: a watch may repeat itself.
 func (g *Gate) Repeat(h Held) { h.w.push(h.Change) }
 
-// Break ends the watches that match, with 410 Gone if gone is set and as a closed
-// connection otherwise. What they held is lost, as it is for a client that must list again.
-func (g *Gate) Break(match func(watch int, prefix string) bool, gone bool) int {
+// Break ends the watch of that number, with 410 Gone if gone is set and as a closed
+// connection otherwise. What it held is lost, as it is for a client that must list again.
+func (g *Gate) Break(watch int, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := 0
 	g.watchers = slices.DeleteFunc(g.watchers, func(w *watcher) bool {
-		if w.ended() || !match(w.number, w.prefix) {
+		if w.number != watch || w.ended() {
 			return false
 		}
-		n++
 		w.held = nil
 		w.end(gone)
 		return true
 	})
-	return n
 }
 
 // enter takes in a new watch; what it missed is held like all that follows.

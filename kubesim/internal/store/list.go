@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -36,9 +35,6 @@ func (s *resource) GetList(ctx context.Context, key string, opts storage.ListOpt
 		return err
 	}
 	p, err := From(ctx).list(prefix, !opts.Recursive, at)
-	if errors.Is(err, errCompacted) {
-		return tooOld(opts.Predicate.Continue != "", from, prefix)
-	}
 	if err != nil {
 		return err
 	}
@@ -92,23 +88,4 @@ func notOlder(asked string, rev int64) error {
 		return storage.NewTooLargeResourceVersionError(least, uint64(rev), retrySeconds)
 	}
 	return nil
-}
-
-// tooOld tells a reader that the revision asked for is forgotten. Who continues a list gets
-// a token to go on with what there is now.
-func tooOld(continues bool, from, prefix string) error {
-	if !continues {
-		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
-	}
-	const advice = "The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter"
-	token, err := storage.EncodeContinue(from, prefix, -1)
-	if err != nil {
-		return apierrors.NewResourceExpired(advice + ".")
-	}
-	expired := apierrors.NewResourceExpired(advice + ", or use the continue token in this response to " +
-		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
-		"objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
-	expired.ErrStatus.ListMeta.Continue = token
-	return expired
 }

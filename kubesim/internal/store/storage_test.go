@@ -385,18 +385,6 @@ func TestPagesShowOneRevision(t *testing.T) {
 	if err != nil || end != "" {
 		t.Errorf("end: %q, %v", end, err)
 	}
-
-	s.db.Compact()
-	_, _, err = next(token)
-	expired, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsResourceExpired(err) || expired.ErrStatus.Continue == "" {
-		t.Fatalf("page of a forgotten revision: %v, want expired with another token", err)
-	}
-	got, _, err := next(expired.ErrStatus.Continue)
-	want(t, "with the other token, as it is", "b=2@5 @6", got)
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestListOfWhatIsNotThere(t *testing.T) {
@@ -412,14 +400,6 @@ func TestListOfWhatIsNotThere(t *testing.T) {
 	}
 	if err := exactly("9"); !storage.IsTooLargeResourceVersion(err) {
 		t.Errorf("exact future: %v", err)
-	}
-	s.update("a", "2")
-	s.db.Compact()
-	if err := exactly("2"); !apierrors.IsResourceExpired(err) {
-		t.Errorf("forgotten: %v, want expired", err)
-	}
-	if err := exactly("3"); err != nil {
-		t.Errorf("the last one that is kept: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -134,10 +133,7 @@ func (s *resource) Watch(ctx context.Context, key string, opts storage.ListOptio
 func (d *DB) watch(w *watcher, from int64, state bool) (first []Change, rev int64, err error) {
 	d.lock()
 	defer d.mu.Unlock()
-	switch {
-	case from != 0 && from < d.compacted:
-		return nil, 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, d.compacted))
-	case state && from > d.rev:
+	if state && from > d.rev {
 		return nil, 0, storage.NewTooLargeResourceVersionError(uint64(from), uint64(d.rev), retrySeconds)
 	}
 	var missed []Change

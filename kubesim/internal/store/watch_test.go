@@ -155,20 +155,6 @@ func TestWatchWithSelector(t *testing.T) {
 	})
 }
 
-func TestWatchOfForgottenRevision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		s.create("a", "1")
-		s.create("b", "1")
-		w := everything(s, nil)
-		s.db.Compact()
-		want(t, "a watch that was there sees it all", "ADDED:a=1@2 ADDED:b=1@3", w.next())
-		want(t, "a new one is told by an event", "ERROR:Expired end", everything(s, nil).next())
-		kept := s.watch(nil, storage.ListOptions{Recursive: true, ResourceVersion: "3"})
-		want(t, "the last revision that is kept", "", kept.next())
-	})
-}
-
 // What a watch shows is the reader's own.
 func TestWatchesShareNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +174,7 @@ func TestWatchesShareNothing(t *testing.T) {
 func heldOf(g *Gate) string {
 	var all []string
 	for _, h := range g.Held() {
-		all = append(all, strings.Repeat("+", h.Behind-1)+h.Change.Key)
+		all = append(all, h.Change.Key)
 	}
 	return strings.Join(all, " ")
 }
@@ -207,7 +193,7 @@ func TestGate(t *testing.T) {
 		s.update("a", "2")
 		want(t, "without a gate", "ADDED:a=1@2 MODIFIED:a=2@3", open.next())
 		want(t, "behind a gate", "", state.next()+late.next())
-		want(t, "held", "/configmaps/a +/configmaps/a", heldOf(gate))
+		want(t, "held", "/configmaps/a /configmaps/a", heldOf(gate))
 		want(t, "calls of Wake", 2, woken)
 
 		held := gate.Held()
@@ -256,13 +242,14 @@ func TestBreak(t *testing.T) {
 				gate := &Gate{}
 				w, other := everything(s, gate), everything(s, nil)
 				s.create("a", "1")
-				want(t, "those that do not match", 0, gate.Break(func(_ int, prefix string) bool { return prefix == "/secrets/" }, test.gone))
-				want(t, "those that match", 1, gate.Break(func(_ int, prefix string) bool { return prefix == "/configmaps/" }, test.gone))
+				gate.Break(2, test.gone) // there is no such watch
+				want(t, "held by the others", "/configmaps/a", heldOf(gate))
+				gate.Break(1, test.gone)
 				s.create("b", "1")
 				want(t, "held", "", heldOf(gate))
 				want(t, test.why, test.want, w.next())
 				want(t, "without the gate", "ADDED:a=1@2 ADDED:b=1@3", other.next())
-				want(t, "again", 0, gate.Break(func(int, string) bool { return true }, test.gone))
+				gate.Break(1, test.gone) // once more
 				again := s.watch(gate, storage.ListOptions{Recursive: true, ResourceVersion: "2"})
 				gate.Deliver(gate.Held()[0])
 				want(t, "a new one", "ADDED:b=1@3", again.next())

@@ -56,13 +56,7 @@ type ItemList struct {
 }
 
 // Part is what operators make of items.
-type Part struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	Spec   Spec   `json:"spec,omitempty"`
-	Status Status `json:"status,omitempty"`
-}
+type Part Item
 
 // PartList is a list of parts.
 type PartList struct {
@@ -72,13 +66,7 @@ type PartList struct {
 }
 
 // Site is a cluster-scoped object.
-type Site struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	Spec   Spec   `json:"spec,omitempty"`
-	Status Status `json:"status,omitempty"`
-}
+type Site Item
 
 // SiteList is a list of sites.
 type SiteList struct {
@@ -96,20 +84,10 @@ func (i *Item) DeepCopy() *Item {
 }
 
 // DeepCopy returns a copy that shares nothing with p.
-func (p *Part) DeepCopy() *Part {
-	c := *p
-	p.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Status = p.Status.deepCopy()
-	return &c
-}
+func (p *Part) DeepCopy() *Part { return (*Part)((*Item)(p).DeepCopy()) }
 
 // DeepCopy returns a copy that shares nothing with s.
-func (s *Site) DeepCopy() *Site {
-	c := *s
-	s.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Status = s.Status.deepCopy()
-	return &c
-}
+func (s *Site) DeepCopy() *Site { return (*Site)((*Item)(s).DeepCopy()) }
 
 // DeepCopyObject is for the scheme.
 func (i *Item) DeepCopyObject() runtime.Object { return i.DeepCopy() }

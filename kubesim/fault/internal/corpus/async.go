@@ -3,14 +3,11 @@ package corpus
 import (
 	"context"
 	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -22,48 +19,35 @@ import (
 //
 // Fixed, a process that knows nothing asks the external API for machines with its tag first.
 type Async struct {
-	client.Client
+	renting
 
-	Cloud API
 	Fixed bool
 
 	mu      sync.Mutex
 	running map[types.UID]bool
 	made    map[types.UID]string
-	held    memory
 }
 
 // SetupAsync sets up an Async.
 func SetupAsync(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Async{
-			Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed,
-			running: map[types.UID]bool{}, made: map[types.UID]string{}, held: memory{},
-		}
-		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
-	}
+	return ofMachines(func(r renting) reconcile.Reconciler {
+		return &Async{renting: r, Fixed: fixed, running: map[types.UID]bool{}, made: map[types.UID]string{}}
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Async) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	err := r.Get(ctx, req.NamespacedName, item)
-	if client.IgnoreNotFound(err) != nil {
+	if r.busy(r.held[req.NamespacedName]) {
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	item, err := r.item(ctx, req)
+	if item == nil {
 		return ctrl.Result{}, err
 	}
-	if r.busy(r.held[req.NamespacedName]) {
-		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
-	}
-	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
-		return ctrl.Result{}, buried
-	}
-	if item.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
+	if item.DeletionTimestamp.IsZero() {
+		if err := r.hold(ctx, item); err != nil {
 			return ctrl.Result{}, err
 		}
-	}
-	if item.DeletionTimestamp.IsZero() {
-		r.held[req.NamespacedName] = item.UID
 	}
 	id, err := r.identity(ctx, item)
 	if err != nil {
@@ -74,15 +58,11 @@ func (r *Async) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 		return ctrl.Result{}, r.remove(ctx, item, id)
 	case id == "":
 		r.create(ctx, item)
-		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
+		return ctrl.Result{RequeueAfter: soon}, nil
 	case item.Status.ExternalID == id:
 		return ctrl.Result{}, nil
 	}
-	item.Status.ExternalID = id
-	meta.SetStatusCondition(&item.Status.Conditions, metav1.Condition{
-		Type: ready, Status: metav1.ConditionTrue, Reason: "Available", ObservedGeneration: item.Generation,
-	})
-	return ctrl.Result{}, r.Status().Update(ctx, item)
+	return ctrl.Result{}, r.reportAs(ctx, item, id, metav1.ConditionTrue, "Available")
 }
 
 func (r *Async) busy(uid types.UID) bool {
@@ -132,12 +112,5 @@ func (r *Async) remove(ctx context.Context, item *Item, id string) error {
 			return err
 		}
 	}
-	if !controllerutil.RemoveFinalizer(item, finalizer) {
-		return nil
-	}
-	err := client.IgnoreNotFound(r.Update(ctx, item))
-	if err == nil {
-		delete(r.held, client.ObjectKeyFromObject(item))
-	}
-	return err
+	return r.letGo(ctx, item)
 }

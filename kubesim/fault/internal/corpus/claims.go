@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -29,9 +30,7 @@ const clusterUID = "corpus.example.com/cluster-uid"
 // SetupClaims sets up a Claims: Items are clusters of Size nodes, each with a Part NAME-set, of which the [SetController]
 // makes the pods and claims.
 func SetupClaims(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Claims{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Claims{k, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -43,10 +42,8 @@ func (r *Claims) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, item)
 	}
-	if controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.hold(ctx, item); err != nil {
+		return ctrl.Result{}, err
 	}
 	set, err := r.part(ctx, item, "-set")
 	if err != nil {
@@ -54,11 +51,8 @@ func (r *Claims) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	if set == nil {
 		set = &Part{Spec: Spec{Size: item.Spec.Size}}
-		set.Name, set.Namespace, set.Labels = item.Name+"-set", item.Namespace, map[string]string{clusterUID: string(item.UID)}
-		if err := controllerutil.SetControllerReference(item, set, r.Scheme()); err != nil {
-			return ctrl.Result{}, err
-		}
-		if err := r.Create(ctx, set); err != nil {
+		set.Name, set.Labels = item.Name+"-set", map[string]string{clusterUID: string(item.UID)}
+		if err := r.make(ctx, item, set); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -95,6 +89,5 @@ func (r *Claims) finalize(ctx context.Context, item *Item) error {
 			return err
 		}
 	}
-	controllerutil.RemoveFinalizer(item, finalizer)
-	return client.IgnoreNotFound(r.Update(ctx, item))
+	return r.letGo(ctx, item)
 }

@@ -43,7 +43,7 @@ var (
 // NewCloud returns an empty cloud whose machines work at once.
 func NewCloud() fault.ExternalAPI { return &Cloud{} }
 
-// Things implements fault.ExternalAPI.
+// Resources implements fault.ExternalAPI.
 func (c *Cloud) Resources() []fault.Resource {
 	var all []fault.Resource
 	for _, m := range c.List("") {

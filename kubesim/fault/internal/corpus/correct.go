@@ -3,7 +3,6 @@ package corpus
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -171,60 +171,36 @@ func (r *Announcer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 
 // Poller is a correct operator for an external API whose machines take a while to work: it looks
 // every 5 s until one does, and every 10 minutes from then on.
-type Poller struct {
-	client.Client
-
-	Cloud API
-
-	held memory
-}
+type Poller struct{ renting }
 
 // SetupPoller sets up a Poller.
 func SetupPoller(mgr ctrl.Manager, env *fault.Env) error {
-	return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Poller{mgr.GetClient(), API{env}, memory{}})
+	return ofMachines(func(r renting) reconcile.Reconciler { return &Poller{r} })(mgr, env)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Poller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	err := r.Get(ctx, req.NamespacedName, item)
-	if client.IgnoreNotFound(err) != nil {
+	item, err := r.item(ctx, req)
+	if item == nil {
 		return ctrl.Result{}, err
 	}
-	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
-		return ctrl.Result{}, buried
-	}
 	if !item.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, (&Anyway{Client: r.Client, Cloud: r.Cloud, Fixed: true, held: r.held}).remove(ctx, item)
+		return ctrl.Result{}, r.release(ctx, item)
 	}
-	if controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.hold(ctx, item); err != nil {
+		return ctrl.Result{}, err
 	}
-	r.held[req.NamespacedName] = item.UID
 	all, err := r.Cloud.List(ctx, string(item.UID))
+	if err == nil && len(all) == 0 {
+		all = make([]Machine, 1)
+		all[0], err = r.Cloud.Create(ctx, string(item.UID), item.Spec.Size)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(all) == 0 {
-		m, err := r.Cloud.Create(ctx, string(item.UID), item.Spec.Size)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		all = []Machine{m}
-	}
-	after, status, reason := 5*time.Second, metav1.ConditionFalse, "Booting"
+	after, is, reason := soon, metav1.ConditionFalse, "Booting"
 	if all[0].ready() {
-		after, status, reason = poll, metav1.ConditionTrue, "Running"
+		after, is, reason = poll, metav1.ConditionTrue, "Running"
 	}
-	before := item.Status.deepCopy()
-	item.Status.ObservedGeneration, item.Status.ExternalID = item.Generation, all[0].ID
-	meta.SetStatusCondition(&item.Status.Conditions, metav1.Condition{
-		Type: ready, Status: status, Reason: reason, ObservedGeneration: item.Generation,
-	})
-	if !equality.Semantic.DeepEqual(before, item.Status) {
-		err = r.Status().Update(ctx, item)
-	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return ctrl.Result{RequeueAfter: after}, r.reportAs(ctx, item, all[0].ID, is, reason)
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -36,9 +37,7 @@ const operation = "corpus.example.com/operation"
 // SetupDecommission sets up a Decommission: Items are clusters of Size nodes, each with a Part NAME-set, of
 // which the [SetController] makes the Parts NAME-pod-0 and NAME-claim-0, and so on.
 func SetupDecommission(early, again bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Decommission{kit{mgr.GetClient()}, early, again})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Decommission{k, early, again} })
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -145,21 +144,13 @@ func (r *Decommission) record(ctx context.Context, item *Item, step string) erro
 // nodes, and deletes pods that are too many. It deletes no claims, which have the labels of the set and, if they
 // are owned, its owner.
 func SetController(owned bool) fault.Actor {
-	return fault.Actor{Name: "set controller", Act: func(ctx context.Context, w *fault.World) error {
-		all := &PartList{}
-		if err := w.Client.List(ctx, all); err != nil {
-			return err
+	return forParts("set controller", func(ctx context.Context, c client.Client, set *Part) error {
+		name, is := strings.CutSuffix(set.Name, "-set")
+		if !is || !set.DeletionTimestamp.IsZero() {
+			return nil
 		}
-		for i := range all.Items {
-			set := &all.Items[i]
-			if name, is := strings.CutSuffix(set.Name, "-set"); is && set.DeletionTimestamp.IsZero() {
-				if err := scale(ctx, w.Client, set, name, owned); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}}
+		return scale(ctx, c, set, name, owned)
+	})
 }
 
 // scale gives a set as many pods as it has nodes.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -23,9 +24,7 @@ type Expand struct {
 // SetupExpand sets up an Expand: Items are clusters, and of each there are two Parts, NAME-set
 // and NAME-claim.
 func SetupExpand(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Expand{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Expand{k, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -25,10 +25,9 @@ const (
 // Journal notes in an annotation that it is about to create a machine, so that after a crash it looks for one
 // before it creates another.
 type Journal struct {
-	kit
+	renting
 
-	Cloud API
-	Bug   Bug
+	Bug Bug
 
 	live       client.Reader
 	recovering map[types.UID]bool
@@ -39,7 +38,7 @@ type Journal struct {
 func SetupJournal(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Journal{
-			kit: kit{mgr.GetClient()}, Cloud: API{env}, Bug: bug, live: mgr.GetAPIReader(), recovering: map[types.UID]bool{}, made: map[types.UID]string{},
+			renting: newRenting(mgr, env), Bug: bug, live: mgr.GetAPIReader(), recovering: map[types.UID]bool{}, made: map[types.UID]string{},
 		})
 	}
 }
@@ -57,7 +56,7 @@ func (r *Journal) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	switch {
 	case !item.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, r.remove(ctx, item)
+		return ctrl.Result{}, r.release(ctx, item)
 	case item.Annotations[recorded] != "":
 		return ctrl.Result{}, r.report(ctx, item)
 	case r.made[item.UID] != "":
@@ -158,21 +157,4 @@ func (r *Journal) annotate(ctx context.Context, item *Item, key, value string) e
 	}
 	item.Annotations = annotations
 	return r.Patch(ctx, item, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-}
-
-func (r *Journal) remove(ctx context.Context, item *Item) error {
-	if !controllerutil.ContainsFinalizer(item, finalizer) {
-		return nil
-	}
-	all, err := r.Cloud.List(ctx, string(item.UID))
-	if err != nil {
-		return err
-	}
-	for _, m := range all {
-		if err := r.Cloud.Delete(ctx, m.ID); err != nil {
-			return err
-		}
-	}
-	controllerutil.RemoveFinalizer(item, finalizer)
-	return r.Update(ctx, item)
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,7 +24,7 @@ const (
 
 // Keeper makes one Part for each Item, and labels the Item when the Part boots, which others do.
 type Keeper struct {
-	client.Client
+	kit
 
 	// Live reads without a cache.
 	Live client.Reader
@@ -38,7 +36,7 @@ type Keeper struct {
 // SetupKeeper sets up a Keeper with a bug.
 func SetupKeeper(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		r := &Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Bug: bug, looks: map[types.UID]int{}}
+		r := &Keeper{kit: kit{mgr.GetClient()}, Live: mgr.GetAPIReader(), Bug: bug, looks: map[types.UID]int{}}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Watches(&Part{}, r.handler()).Complete(r)
 	}
 }
@@ -47,9 +45,9 @@ const booted = "corpus.example.com/booted"
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil || !item.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	item, err := r.item(ctx, req)
+	if item == nil {
+		return ctrl.Result{}, err
 	}
 	part, err := r.find(ctx, r.Client, item)
 	if err == nil && part == nil && !r.believes(item) {
@@ -65,7 +63,7 @@ func (r *Keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	case part == nil:
 		r.looks[item.UID] = 1
-		return ctrl.Result{RequeueAfter: time.Second}, r.create(ctx, item)
+		return ctrl.Result{RequeueAfter: time.Second}, r.make(ctx, item, &Part{Spec: Spec{Size: 1}})
 	}
 	delete(r.looks, item.UID)
 	if state := part.Status.ExternalID; item.Labels[booted] != "" || state == "" || state != booting && r.Bug == WaitsForBoot {
@@ -86,26 +84,13 @@ func (r *Keeper) waits(item *Item) bool {
 	return true
 }
 
-// find returns the item's part, as a reader sees it.
+// find returns the item's part, as a reader sees it; nil if there is none.
 func (r *Keeper) find(ctx context.Context, reader client.Reader, item *Item) (*Part, error) {
-	parts := &PartList{}
-	if err := reader.List(ctx, parts, client.InNamespace(item.Namespace)); err != nil {
+	parts, err := partsOf(ctx, reader, item)
+	if len(parts) == 0 {
 		return nil, err
 	}
-	for i := range parts.Items {
-		if p := &parts.Items[i]; metav1.IsControlledBy(p, item) {
-			return p, nil
-		}
-	}
-	return nil, nil
-}
-
-func (r *Keeper) create(ctx context.Context, item *Item) error {
-	part := &Part{ObjectMeta: metav1.ObjectMeta{GenerateName: item.Name + "-", Namespace: item.Namespace}, Spec: Spec{Size: 1}}
-	if err := controllerutil.SetControllerReference(item, part, r.Scheme()); err != nil {
-		return err
-	}
-	return r.Create(ctx, part)
+	return &parts[0], nil
 }
 
 // handler wakes the item of a part.

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -91,25 +90,5 @@ func (r *Misses) clean(ctx context.Context, item *Item) error {
 
 // SlowPods is a controller that lets pods of a [SetController] exist for a while after they were deleted.
 func SlowPods() fault.Actor {
-	const container = "corpus.example.com/container"
-	return fault.Actor{Name: "kubelet", Act: func(ctx context.Context, w *fault.World) error {
-		all := &PartList{}
-		if err := w.Client.List(ctx, all); err != nil {
-			return err
-		}
-		for i := range all.Items {
-			p := &all.Items[i]
-			if !strings.Contains(p.Name, "-pod-") {
-				continue
-			}
-			changed := p.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(p, container) ||
-				!p.DeletionTimestamp.IsZero() && controllerutil.RemoveFinalizer(p, container)
-			if changed {
-				if err := w.Client.Update(ctx, p); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}}
+	return slowly("kubelet", "corpus.example.com/container", func(p *Part) bool { return strings.Contains(p.Name, "-pod-") })
 }

@@ -53,34 +53,28 @@ const (
 // Renter rents one machine for each Item and writes a ConfigMap with its ID. Without a bug
 // it is correct.
 type Renter struct {
-	client.Client
+	renting
 
 	// Live reads without a cache.
-	Live  client.Reader
-	Cloud API
-	Bug   Bug
+	Live client.Reader
+	Bug  Bug
 
 	upset bool // only with HotLoop
-	held  memory
 }
 
 // SetupRenter sets up a Renter with a bug.
 func SetupRenter(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Renter{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cloud: API{env}, Bug: bug, held: memory{}}
+		r := &Renter{renting: newRenting(mgr, env), Live: mgr.GetAPIReader(), Bug: bug}
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Owns(&corev1.ConfigMap{}).Complete(r)
 	}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	err := r.Get(ctx, req.NamespacedName, item)
-	if client.IgnoreNotFound(err) != nil {
+	item, err := r.item(ctx, req)
+	if item == nil {
 		return ctrl.Result{}, err
-	}
-	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
-		return ctrl.Result{}, buried
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.remove(ctx, item)
@@ -119,15 +113,10 @@ func (r *Renter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // hold puts the finalizer on.
 func (r *Renter) hold(ctx context.Context, item *Item) error {
-	if controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
-			return err
-		}
+	if r.Bug == ForgetsTaken {
+		return r.kit.hold(ctx, item)
 	}
-	if r.Bug != ForgetsTaken {
-		r.held[client.ObjectKeyFromObject(item)] = item.UID
-	}
-	return nil
+	return r.renting.hold(ctx, item)
 }
 
 // machine makes the machine, or makes it as it should be.
@@ -314,10 +303,5 @@ func (r *Renter) remove(ctx context.Context, item *Item) error {
 		_ = r.Live.Get(ctx, client.ObjectKeyFromObject(item), &Part{})
 	default:
 	}
-	controllerutil.RemoveFinalizer(item, finalizer)
-	if err := client.IgnoreNotFound(r.Update(ctx, item)); err != nil {
-		return err
-	}
-	delete(r.held, client.ObjectKeyFromObject(item))
-	return nil
+	return r.letGo(ctx, item)
 }

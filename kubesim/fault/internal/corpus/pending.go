@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -29,34 +29,24 @@ const (
 //
 // Fixed, it looks for its tag at the external API and goes on with what it finds, or with nothing.
 type Pending struct {
-	client.Client
+	renting
 
-	Cloud API
 	Fixed bool
-
-	held memory
 }
 
 // SetupPending sets up a Pending.
 func SetupPending(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, env *fault.Env) error {
-		r := &Pending{Client: mgr.GetClient(), Cloud: API{env}, Fixed: fixed, held: memory{}}
-		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
-	}
+	return ofMachines(func(r renting) reconcile.Reconciler { return &Pending{r, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Pending) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	err := r.Get(ctx, req.NamespacedName, item)
-	if client.IgnoreNotFound(err) != nil {
+	item, err := r.item(ctx, req)
+	if item == nil {
 		return ctrl.Result{}, err
 	}
-	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
-		return ctrl.Result{}, buried
-	}
 	if incomplete(item) && !r.Fixed {
-		return ctrl.Result{}, r.report(ctx, item, metav1.ConditionFalse, "CreateIncomplete")
+		return ctrl.Result{}, r.reportAs(ctx, item, "", metav1.ConditionFalse, "CreateIncomplete")
 	}
 	all, err := r.observe(ctx, item)
 	if err != nil {
@@ -73,7 +63,7 @@ func (r *Pending) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err := r.annotate(ctx, item, createSucceeded, all[0].ID); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: poll}, r.report(ctx, item, metav1.ConditionTrue, "Available")
+	return ctrl.Result{RequeueAfter: poll}, r.report(ctx, item)
 }
 
 func incomplete(item *Item) bool {
@@ -133,22 +123,5 @@ func (r *Pending) remove(ctx context.Context, item *Item, all []Machine) error {
 			return err
 		}
 	}
-	if !controllerutil.RemoveFinalizer(item, finalizer) {
-		return nil
-	}
-	err := client.IgnoreNotFound(r.Update(ctx, item))
-	if err == nil {
-		delete(r.held, client.ObjectKeyFromObject(item))
-	}
-	return err
-}
-
-func (r *Pending) report(ctx context.Context, item *Item, status metav1.ConditionStatus, reason string) error {
-	changed := meta.SetStatusCondition(&item.Status.Conditions, metav1.Condition{
-		Type: ready, Status: status, Reason: reason, ObservedGeneration: item.Generation,
-	})
-	if !changed {
-		return nil
-	}
-	return r.Status().Update(ctx, item)
+	return r.letGo(ctx, item)
 }

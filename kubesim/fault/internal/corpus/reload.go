@@ -4,6 +4,7 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -26,9 +27,7 @@ const outOfSync = "corpus.example.com/out-of-sync"
 // SetupReload sets up a Reload: Items are clusters, and of each there are two Parts, NAME-config, whose Text
 // is the configuration, and NAME-node, whose Text is what it has loaded at its start.
 func SetupReload(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Reload{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Reload{k, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -25,9 +26,9 @@ type Remembered struct {
 
 // SetupRemembered sets up a Remembered, which makes a Part NAME-source of each Item.
 func SetupRemembered(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Remembered{kit{mgr.GetClient()}, fixed, map[types.NamespacedName]Spec{}})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler {
+		return &Remembered{k, fixed, map[types.NamespacedName]Spec{}}
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -3,14 +3,13 @@ package corpus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -28,9 +27,7 @@ type Requests struct {
 
 // SetupRequests sets up a Requests, which makes Parts of each Item.
 func SetupRequests(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Requests{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Requests{k, fixed} })
 }
 
 // shows is how long a cache may take to show what was created.
@@ -66,31 +63,15 @@ func (r *Requests) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 
 // requests is how many requests there are for an item as it is.
 func (r *Requests) requests(ctx context.Context, item *Item) (int, error) {
-	all := &PartList{}
-	if err := r.List(ctx, all, client.InNamespace(item.Namespace)); err != nil {
-		return 0, err
-	}
-	found := 0
-	for i := range all.Items {
-		if p := &all.Items[i]; metav1.IsControlledBy(p, item) && p.Spec == item.Spec {
-			found++
-		}
-	}
-	return found, nil
+	all, err := partsOf(ctx, r, item)
+	return len(slices.DeleteFunc(all, func(p Part) bool { return p.Spec != item.Spec })), err
 }
 
 // request makes a request.
 func (r *Requests) request(ctx context.Context, item *Item) error {
-	p := &Part{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, GenerateName: item.Name + "-"}, Spec: item.Spec}
+	p := &Part{Spec: item.Spec}
 	if r.Fixed {
-		p.Name, p.GenerateName = fmt.Sprintf("%s-%d", item.Name, item.Generation), ""
+		p.Name = fmt.Sprintf("%s-%d", item.Name, item.Generation)
 	}
-	err := controllerutil.SetControllerReference(item, p, r.Scheme())
-	if err == nil {
-		err = r.Create(ctx, p)
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreAlreadyExists(r.make(ctx, item, p))
 }

@@ -1,13 +1,15 @@
 package corpus
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -33,9 +35,9 @@ const revisionKey = "corpus.example.com/revision-key"
 // SetupRevisions sets up a Revisions: of each Item there are a Part NAME-leader, and Parts with other names that are its
 // revisions.
 func SetupRevisions(waits, reuses bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Revisions{kit{mgr.GetClient()}, mgr.GetAPIReader(), waits, reuses})
-	}
+	return ofParts(func(k kit, mgr ctrl.Manager) reconcile.Reconciler {
+		return &Revisions{k, mgr.GetAPIReader(), waits, reuses}
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -57,12 +59,7 @@ func (r *Revisions) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if apierrors.IsNotFound(err) {
-		leader = &Part{ObjectMeta: metav1.ObjectMeta{
-			Namespace: item.Namespace, Name: item.Name + "-leader", Labels: map[string]string{revisionKey: item.Spec.Text},
-		}}
-		if err = controllerutil.SetControllerReference(item, leader, r.Scheme()); err == nil {
-			err = r.Create(ctx, leader)
-		}
+		err = r.make(ctx, item, &Part{ObjectMeta: metav1.ObjectMeta{Name: item.Name + "-leader", Labels: map[string]string{revisionKey: item.Spec.Text}}})
 	} else if !metav1.IsControlledBy(leader, item) {
 		err = apierrors.NewConflict(groupVersion().WithResource("parts").GroupResource(), leader.Name, nil)
 	}
@@ -75,56 +72,20 @@ func (r *Revisions) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 // keep creates the revision of an item under the key of its leader, or of its own content if that has none,
 // unless there is one.
 func (r *Revisions) keep(ctx context.Context, item *Item, key string) error {
-	all := &PartList{}
 	var reader client.Reader = r
 	if key == "" && r.Reuses {
 		key, reader = item.Spec.Text, r.Live
 	}
-	if err := reader.List(ctx, all, client.InNamespace(item.Namespace)); err != nil {
+	all, err := partsOf(ctx, reader, item)
+	is := func(p Part) bool { return p.GenerateName != "" && p.Labels[revisionKey] == key }
+	if err != nil || slices.ContainsFunc(all, is) {
 		return err
 	}
-	for _, p := range all.Items {
-		if metav1.IsControlledBy(&p, item) && p.GenerateName != "" && p.Labels[revisionKey] == key {
-			return nil
-		}
-	}
-	if key == "" {
-		key = item.Spec.Text
-	}
-	rev := &Part{ObjectMeta: metav1.ObjectMeta{
-		Namespace: item.Namespace, GenerateName: item.Name + "-", Labels: map[string]string{revisionKey: key},
-	}}
-	if err := controllerutil.SetControllerReference(item, rev, r.Scheme()); err != nil {
-		return err
-	}
-	return r.Create(ctx, rev)
+	return r.make(ctx, item, &Part{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{revisionKey: cmp.Or(key, item.Spec.Text)}}})
 }
 
 // SlowDeletion is a controller that lets Parts called leader exist for a while after they were deleted, as
 // long as their pods end.
 func SlowDeletion() fault.Actor {
-	const pods = "corpus.example.com/pods"
-	return fault.Actor{Name: "leader controller", Act: func(ctx context.Context, w *fault.World) error {
-		all := &PartList{}
-		if err := w.Client.List(ctx, all); err != nil {
-			return err
-		}
-		for i := range all.Items {
-			p := &all.Items[i]
-			changed := false
-			switch {
-			case p.GenerateName != "":
-			case p.DeletionTimestamp.IsZero():
-				changed = controllerutil.AddFinalizer(p, pods)
-			default:
-				changed = controllerutil.RemoveFinalizer(p, pods)
-			}
-			if changed {
-				if err := w.Client.Update(ctx, p); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}}
+	return slowly("leader controller", "corpus.example.com/pods", func(p *Part) bool { return p.GenerateName == "" })
 }

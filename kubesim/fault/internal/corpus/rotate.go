@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -29,9 +30,7 @@ const keyGeneration = "corpus.example.com/key-generation"
 // are three Parts: NAME-authority, whose Size is the generation of its key, NAME-certificate, whose Size is that
 // of the key that signed it, and NAME-pod, whose Text says which keys it trusts.
 func SetupRotate(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Rotate{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Rotate{k, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -22,17 +22,14 @@ const (
 // created. A write that arrives when the next process has done all that must have no effect any more: each create has
 // the owner's UID as its key, and each note has the version of the object that it is based on.
 type Sender struct {
-	client.Client
+	renting
 
-	Cloud API
-	Bug   Bug
+	Bug Bug
 }
 
 // SetupSender sets up a Sender with a bug.
 func SetupSender(bug Bug) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, env *fault.Env) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(&Sender{Client: mgr.GetClient(), Cloud: API{env}, Bug: bug})
-	}
+	return ofMachines(func(r renting) reconcile.Reconciler { return &Sender{r, bug} })
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -43,7 +40,7 @@ func (r *Sender) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	switch {
 	case !item.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, r.remove(ctx, item)
+		return ctrl.Result{}, r.release(ctx, item)
 	case item.Annotations[recorded] != "":
 		return ctrl.Result{}, nil
 	case item.Annotations[journal] == "":
@@ -87,22 +84,4 @@ func (r *Sender) note(ctx context.Context, item *Item, annotations map[string]an
 		return err
 	}
 	return r.Patch(ctx, item, client.RawPatch(types.MergePatchType, patch))
-}
-
-// remove deletes the machines of an item, and then its finalizer.
-func (r *Sender) remove(ctx context.Context, item *Item) error {
-	if !controllerutil.ContainsFinalizer(item, finalizer) {
-		return nil
-	}
-	all, err := r.Cloud.List(ctx, string(item.UID))
-	if err != nil {
-		return err
-	}
-	for _, m := range all {
-		if err := r.Cloud.Delete(ctx, m.ID); err != nil {
-			return err
-		}
-	}
-	controllerutil.RemoveFinalizer(item, finalizer)
-	return r.Update(ctx, item)
 }

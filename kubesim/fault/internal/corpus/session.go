@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
@@ -21,20 +19,18 @@ const TrustsSession Bug = "takes the refusal of an old token for one of the mach
 // Session creates one machine per Item with a token that it has to ask for, which is good for ten minutes. It asks
 // before the first call that needs one if its own is about to end, and again if the cloud refuses it all the same.
 type Session struct {
-	client.Client
+	renting
 
-	Cloud API
-	Bug   Bug
+	Bug Bug
 
 	until time.Time // the end of the token
-	held  memory
 }
 
 // SetupSession sets up a Session with a bug.
 func SetupSession(bug Bug) func(ctrl.Manager, *fault.Env) error {
 	return func(mgr ctrl.Manager, env *fault.Env) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&Item{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Complete(&Session{Client: mgr.GetClient(), Cloud: API{env}, Bug: bug, held: memory{}})
+			Complete(&Session{renting: newRenting(mgr, env), Bug: bug})
 	}
 }
 
@@ -48,26 +44,19 @@ var errExpired = errors.New("the token has expired")
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Session) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	err := r.Get(ctx, req.NamespacedName, item)
-	if client.IgnoreNotFound(err) != nil {
+	item, err := r.item(ctx, req)
+	if item == nil {
 		return ctrl.Result{}, err
 	}
-	if buried := r.held.bury(ctx, r.Cloud, req.NamespacedName, item.UID); buried != nil || err != nil {
-		return ctrl.Result{}, buried
-	}
 	if !item.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, (&Anyway{Client: r.Client, Cloud: r.Cloud, Fixed: true, held: r.held}).remove(ctx, item)
+		return ctrl.Result{}, r.release(ctx, item)
 	}
 	if err := r.logIn(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	if controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.hold(ctx, item); err != nil {
+		return ctrl.Result{}, err
 	}
-	r.held[req.NamespacedName] = item.UID
 	return ctrl.Result{}, r.ensure(ctx, item.UID, item.Spec.Size)
 }
 

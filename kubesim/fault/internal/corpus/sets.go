@@ -2,13 +2,11 @@ package corpus
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -21,7 +19,7 @@ import (
 //
 // Fixed, it asks the API server itself before it creates.
 type Sets struct {
-	client.Client
+	kit
 
 	Live  client.Reader
 	Fixed bool
@@ -29,22 +27,16 @@ type Sets struct {
 
 // SetupSets sets up a Sets: Items are the deployments, Parts their sets.
 func SetupSets(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		r := &Sets{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fixed: fixed}
-		return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Owns(&Part{}).Complete(r)
-	}
+	return ofParts(func(k kit, mgr ctrl.Manager) reconcile.Reconciler { return &Sets{k, mgr.GetAPIReader(), fixed} })
 }
 
 const revision = "corpus.example.com/revision"
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Sets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	item := &Item{}
-	if err := r.Get(ctx, req.NamespacedName, item); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !item.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
+	item, err := r.item(ctx, req)
+	if item == nil {
+		return ctrl.Result{}, err
 	}
 	if item.Labels[revision] == "" {
 		item.Labels = map[string]string{revision: "1"}
@@ -52,51 +44,21 @@ func (r *Sets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 			return ctrl.Result{}, err
 		}
 	}
-	set, err := r.find(ctx, r.Client, item)
-	if err == nil && set == nil && r.Fixed {
-		set, err = r.find(ctx, r.Live, item)
+	found, err := r.finds(ctx, r.Client, item)
+	if err == nil && !found && r.Fixed {
+		found, err = r.finds(ctx, r.Live, item)
+	}
+	if err == nil && !found {
+		err = r.make(ctx, item, &Part{Spec: Spec{Size: item.Spec.Size, Text: item.Spec.Text}})
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if set == nil {
-		if err := r.create(ctx, item); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	changed := meta.SetStatusCondition(&item.Status.Conditions, metav1.Condition{
-		Type: ready, Status: metav1.ConditionTrue, Reason: "Available", ObservedGeneration: item.Generation,
-	})
-	if !changed {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{}, r.Status().Update(ctx, item)
+	return ctrl.Result{}, r.report(ctx, item)
 }
 
-// find returns the item's set of its present size, as a reader sees it.
-func (r *Sets) find(ctx context.Context, reader client.Reader, item *Item) (*Part, error) {
-	sets := &PartList{}
-	if err := reader.List(ctx, sets, client.InNamespace(item.Namespace)); err != nil {
-		return nil, err
-	}
-	for i := range sets.Items {
-		if s := &sets.Items[i]; metav1.IsControlledBy(s, item) && s.Spec.Text == item.Spec.Text {
-			return s, nil
-		}
-	}
-	return nil, nil
-}
-
-func (r *Sets) create(ctx context.Context, item *Item) error {
-	set := &Part{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: item.Name + "-", Namespace: item.Namespace},
-		Spec:       Spec{Size: item.Spec.Size, Text: item.Spec.Text},
-	}
-	if err := controllerutil.SetControllerReference(item, set, r.Scheme()); err != nil {
-		return err
-	}
-	if err := r.Create(ctx, set); err != nil {
-		return fmt.Errorf("create set: %w", err)
-	}
-	return nil
+// finds reports whether an item has a set of its present text, as a reader sees it.
+func (r *Sets) finds(ctx context.Context, reader client.Reader, item *Item) (bool, error) {
+	sets, err := partsOf(ctx, reader, item)
+	return slices.ContainsFunc(sets, func(p Part) bool { return p.Spec.Text == item.Spec.Text }), err
 }

@@ -6,6 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -23,9 +24,7 @@ type Stops struct {
 
 // SetupStops sets up a Stops: Items are clusters, each with a Part NAME-set.
 func SetupStops(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		return ofParts(mgr, &Stops{kit{mgr.GetClient()}, fixed})
-	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Stops{k, fixed} })
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -37,10 +36,8 @@ func (r *Stops) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if !item.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, item)
 	}
-	if controllerutil.AddFinalizer(item, finalizer) {
-		if err := r.Update(ctx, item); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.hold(ctx, item); err != nil {
+		return ctrl.Result{}, err
 	}
 	set, err := r.part(ctx, item, "-set")
 	if err == nil && set == nil {
@@ -69,6 +66,5 @@ func (r *Stops) finalize(ctx context.Context, item *Item) error {
 	if err != nil {
 		return err
 	}
-	controllerutil.RemoveFinalizer(item, finalizer)
-	return client.IgnoreNotFound(r.Update(ctx, item))
+	return r.letGo(ctx, item)
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -27,13 +27,10 @@ type Tender struct {
 
 // SetupTender sets up a Tender with a bug.
 func SetupTender(bug Bug) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		r := &Tender{kit{mgr.GetClient()}, bug}
-		if bug == LooksOnce {
-			return ctrl.NewControllerManagedBy(mgr).For(&Item{}).Complete(r)
-		}
-		return ofParts(mgr, r)
+	if bug == LooksOnce {
+		return ofMachines(func(r renting) reconcile.Reconciler { return &Tender{r.kit, bug} })
 	}
+	return ofParts(func(k kit, _ ctrl.Manager) reconcile.Reconciler { return &Tender{k, bug} })
 }
 
 // written says which size a Tender has written.
@@ -59,12 +56,9 @@ func (r *Tender) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 func (r *Tender) tend(ctx context.Context, item *Item, part *Part) error {
 	mark := fmt.Sprint(item.Spec.Size)
 	if part == nil {
-		part = &Part{ObjectMeta: metav1.ObjectMeta{Name: item.Name + "-part", Namespace: item.Namespace}, Spec: Spec{Size: item.Spec.Size}}
+		part = &Part{ObjectMeta: metav1.ObjectMeta{Name: item.Name + "-part"}, Spec: Spec{Size: item.Spec.Size}}
 		annotate(part, written, mark)
-		if err := controllerutil.SetControllerReference(item, part, r.Scheme()); err != nil {
-			return err
-		}
-		return client.IgnoreAlreadyExists(r.Create(ctx, part))
+		return client.IgnoreAlreadyExists(r.make(ctx, item, part))
 	}
 	if part.Annotations[written] == mark && (r.Bug == TrustsMarks || part.Spec.Size == item.Spec.Size) {
 		return nil

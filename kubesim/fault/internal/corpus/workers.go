@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 )
@@ -31,10 +30,9 @@ type Workers struct {
 
 // SetupWorkers sets up a Workers: Items are groups of Size workers, which are Parts.
 func SetupWorkers(fixed bool) func(ctrl.Manager, *fault.Env) error {
-	return func(mgr ctrl.Manager, _ *fault.Env) error {
-		expected := map[types.NamespacedName][]client.ObjectKey{}
-		return ofParts(mgr, &Workers{kit{mgr.GetClient()}, mgr.GetAPIReader(), fixed, expected})
-	}
+	return ofParts(func(k kit, mgr ctrl.Manager) reconcile.Reconciler {
+		return &Workers{k, mgr.GetAPIReader(), fixed, map[types.NamespacedName][]client.ObjectKey{}}
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -67,22 +65,16 @@ func (r *Workers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 
 // workers lists the workers of an item, by name.
 func (r *Workers) workers(ctx context.Context, item *Item) ([]Part, error) {
-	all := &PartList{}
-	if err := r.List(ctx, all, client.InNamespace(item.Namespace)); err != nil {
-		return nil, err
-	}
-	mine := slices.DeleteFunc(all.Items, func(p Part) bool { return !metav1.IsControlledBy(&p, item) || !p.DeletionTimestamp.IsZero() })
+	mine, err := partsOf(ctx, r, item)
+	mine = slices.DeleteFunc(mine, func(p Part) bool { return !p.DeletionTimestamp.IsZero() })
 	slices.SortFunc(mine, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
-	return mine, nil
+	return mine, err
 }
 
 // start creates a worker, and notes that the cache will show it.
 func (r *Workers) start(ctx context.Context, item *Item) error {
-	w := &Part{ObjectMeta: metav1.ObjectMeta{GenerateName: item.Name + "-", Namespace: item.Namespace}}
-	if err := controllerutil.SetControllerReference(item, w, r.Scheme()); err != nil {
-		return err
-	}
-	if err := r.Create(ctx, w); err != nil {
+	w := &Part{}
+	if err := r.make(ctx, item, w); err != nil {
 		return err
 	}
 	key := client.ObjectKeyFromObject(item)

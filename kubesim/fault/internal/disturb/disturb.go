@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/sandbox"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
+	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/state"
 )
 
 // Step is something that somebody besides the operator does.
@@ -39,8 +40,6 @@ type Others struct {
 
 	// Void is set when somebody found nothing to act on: the run says nothing.
 	Void bool
-	// Changed is set when a race changed something.
-	Changed bool
 	// HeldUntil is when another controller removes its finalizer from an object in deletion; zero if there is none.
 	HeldUntil time.Time
 	// Broken is what makes the rest of the run pointless.
@@ -90,9 +89,7 @@ func (o *Others) Before(c *history.Call) {
 
 // Race lets a user act, now.
 func (o *Others) Race(race Step) error {
-	rev, views := o.box.DB.Revision(), len(o.record.Run.External)
 	err := o.box.Do(history.User, race.Do)
-	o.Changed = o.box.DB.Revision() > rev || len(o.record.Run.External) > views
 	if apierrors.IsNotFound(err) || sandbox.IsRefused(err) {
 		o.Void = true // the user came too early or too late
 		return nil
@@ -124,7 +121,6 @@ func (o *Others) Finish() error {
 		if err != nil {
 			return fmt.Errorf("create %s again: %w", again.Object.GetName(), err)
 		}
-		o.Changed = true
 	}
 	return nil
 }
@@ -138,9 +134,6 @@ func (o *Others) read(ctx context.Context, w *sandbox.World, c *history.Call) (*
 	return u, err
 }
 
-// touched is what another writer puts on an object; comparisons skip it.
-const touched = "fault.kubesim/touched"
-
 // touch changes the object that a call is about, as another writer may at any moment: by an annotation, or by a
 // label of a Deployment, whose generation the API server increases with each change of its annotations. That would
 // be a difference of which the operator is innocent.
@@ -153,7 +146,7 @@ func (o *Others) touch(c *history.Call) {
 	if c.Group == "apps" && c.Resource == "deployments" {
 		field = "labels"
 	}
-	patch := fmt.Sprintf(`{"metadata":{%q:{%q:"%d"}}}`, field, touched, c.Index)
+	patch := fmt.Sprintf(`{"metadata":{%q:{%q:"%d"}}}`, field, state.Touched, c.Index)
 	_ = o.box.Do(history.Foreigner, func(ctx context.Context, w *sandbox.World) error { // an object that is gone cannot be touched
 		return w.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody-else"))
 	})

@@ -160,8 +160,8 @@ type Pass struct {
 	Index, Process int
 	Controller     string
 	// Object is the request: namespace/name, or name.
-	Object     string
-	Begin, End time.Time
+	Object string
+	Begin  time.Time
 	// First is the index of the first call made after it began, Last that of the last one
 	// before it ended, exclusive.
 	First, Last int
@@ -262,14 +262,10 @@ func (s State) Hash() string {
 // Process is one life of the operator.
 type Process struct {
 	Started time.Time
-	// Crashed is set if it was killed; otherwise it ended with the run.
-	Crashed bool
 	// Fenced are calls that came after its death and were refused.
 	Fenced []string
 	// Leaked is the stacks of goroutines that were left when it had ended in an orderly way.
 	Leaked string
-	// KnownLeaks are functions of libraries that were left although they should not, with links.
-	KnownLeaks []string
 	// Webhooks are the paths that it registered.
 	Webhooks []string
 	// Panics are what escaped from it, with stacks; Errors what its libraries logged as
@@ -296,7 +292,6 @@ type Webhook struct {
 
 // Held is the state while something waits for code that does not return.
 type Held struct {
-	At time.Time
 	// Call is the number of calls, Rev the revision and Step the step by then.
 	Call int
 	Rev  int64
@@ -309,7 +304,6 @@ type Held struct {
 type Silence struct {
 	// Call is the number of calls when it began. Resync tells that caches were rebuilt within it.
 	Call, LastCall int
-	Rev            int64
 	From, To       time.Time
 	// Restarted is the process started within it to rebuild caches; [Nobody] if none was.
 	Restarted int
@@ -337,9 +331,6 @@ type Access struct {
 	Denied []string
 	// Unused are rules that no call needed: "get secrets".
 	Unused []string
-	// Needless are entries of annotations that justify unused rights and of which each right was
-	// used: "* secrets".
-	Needless []string
 }
 
 // Violation is a broken invariant.
@@ -359,6 +350,14 @@ type Violation struct {
 	Subjects []string
 	// Harmless is set for a habit that is reported as a note and is no finding.
 	Harmless bool
+}
+
+// Object is the object after a change, or before it if that is its end.
+func (c *Change) Object() *unstructured.Unstructured {
+	if c.After == nil {
+		return c.Before
+	}
+	return c.After
 }
 
 // WroteConditions reports whether a change was made to the conditions in the status of an object. Other

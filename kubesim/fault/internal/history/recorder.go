@@ -66,7 +66,7 @@ func (r *Recorder) Resume(from *Run, at Position, marks []Mark) {
 	r.Run.Passes = slices.Clone(from.Passes[:at.Passes])
 	r.Run.External = slices.Clone(from.External[:at.Views])
 	r.Run.Steps = slices.Clone(from.Steps[:at.Steps])
-	r.Run.Processes = []Process{{Started: from.Processes[0].Started, Crashed: true}}
+	r.Run.Processes = []Process{{Started: from.Processes[0].Started}}
 	r.marks = slices.Clone(marks)
 }
 
@@ -116,7 +116,7 @@ func (r *Recorder) EndPass(index int, err error) {
 		return
 	}
 	p := &r.Run.Passes[index]
-	p.End, p.Last, p.Ended = time.Now(), len(r.Run.Calls), true
+	p.Last, p.Ended = len(r.Run.Calls), true
 	if err != nil {
 		p.Err = err.Error()
 	}

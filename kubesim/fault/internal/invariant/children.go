@@ -27,11 +27,7 @@ func (x *index) broods() []brood {
 	where := map[types.UID]string{}                     // the key in living, by UID
 	for i := range x.run.Changes {
 		c := &x.run.Changes[i]
-		shown := c.After
-		if shown == nil {
-			shown = c.Before
-		}
-		uid := shown.GetUID()
+		uid := c.Object().GetUID()
 		if key, is := where[uid]; is {
 			living[key] = slices.DeleteFunc(living[key], func(u *unstructured.Unstructured) bool { return u.GetUID() == uid })
 			delete(where, uid)

@@ -17,7 +17,7 @@ func (s *story) hold() {
 		all = append(all, state.Object{Group: group, Resource: resource, Object: u})
 	}
 	s.run.Held = &history.Held{
-		At: s.now, Call: len(s.run.Calls), Rev: s.rev, Step: len(s.run.Steps) - 1, State: state.Of(all, s.things, state.Options{}),
+		Call: len(s.run.Calls), Rev: s.rev, Step: len(s.run.Steps) - 1, State: state.Of(all, s.things, state.Options{}),
 	}
 }
 

@@ -103,11 +103,7 @@ func (x *index) stepped(calls, step int) int {
 
 // live notes a change in the life of its object.
 func (x *index) live(i int, c *history.Change) {
-	shown := c.After
-	if shown == nil {
-		shown = c.Before
-	}
-	uid := string(shown.GetUID())
+	uid := string(c.Object().GetUID())
 	l := x.lives[uid]
 	if l == nil {
 		full := nameOf(c.Namespace, c.Name)

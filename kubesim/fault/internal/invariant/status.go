@@ -357,7 +357,7 @@ func (x *index) flaps(l *life) []history.Violation {
 func (x *index) moved(l *life, from, to int) bool {
 	for i := from + 1; i < to; i++ {
 		c := &x.run.Changes[i]
-		if c.By != operator || !history.Housekeeping(c.Group, c.Resource) && !x.isOf(c, l) {
+		if c.By != operator || !history.Housekeeping(c.Group, c.Resource) && string(c.Object().GetUID()) != l.uid {
 			return true
 		}
 	}
@@ -377,14 +377,6 @@ func (x *index) moved(l *life, from, to int) bool {
 		}
 	}
 	return false
-}
-
-func (x *index) isOf(c *history.Change, l *life) bool {
-	shown := c.After
-	if shown == nil {
-		shown = c.Before
-	}
-	return string(shown.GetUID()) == l.uid
 }
 
 func within(t, from, to time.Time) bool { return !t.Before(from) && !t.After(to) }

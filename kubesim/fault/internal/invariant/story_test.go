@@ -84,7 +84,7 @@ func (s *story) begin(object string) {
 
 func (s *story) end(err string) {
 	p := &s.run.Passes[s.pass]
-	p.End, p.Last, p.Err, p.Ended = s.now, len(s.run.Calls), err, true
+	p.Last, p.Err, p.Ended = len(s.run.Calls), err, true
 	s.pass = history.Nobody
 }
 

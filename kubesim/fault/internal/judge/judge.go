@@ -27,11 +27,9 @@ type Finding struct {
 	Violations []history.Violation
 	// Text is the whole account for a reader.
 	Text string
-	// Job is what was played, Step the step during which the run was disturbed.
+	// Job is what was played, Step the step during which the run was disturbed first.
 	Job  run.Job
 	Step int
-	// Disturbed says what was disturbed first, without names: "crash-after at create statefulsets.apps".
-	Disturbed string
 }
 
 // Group is the same for findings in which the same is wrong, by kind and field, if that ends otherwise also by the step that was
@@ -190,7 +188,9 @@ func (j *Judge) finding(job run.Job, r run.Result, like *history.Run, found []hi
 		AtRest: job.Schedule.Has(schedule.Later), Unended: r.Err != nil,
 	})
 	f := Finding{Token: token, Violations: found, Text: text, Job: job}
-	f.Step, f.Disturbed = firstFault(r.Run)
+	if all := r.Run.Faults; len(all) > 0 {
+		f.Step = all[0].Step
+	}
 	return f, true
 }
 
@@ -339,22 +339,6 @@ func endsRight(j run.Job, r *history.Run) bool {
 func endsAs(r, like *history.Run) bool {
 	last := len(r.Steps) - 1
 	return last >= 0 && last < len(like.Steps) && state.Matches(like.Steps[last].State, r.Steps[last].State)
-}
-
-// firstFault is the step during which a run was disturbed first, and what was disturbed.
-func firstFault(r *history.Run) (step int, disturbed string) {
-	if len(r.Faults) == 0 {
-		return 0, "no disturbance"
-	}
-	f := r.Faults[0]
-	if slices.Contains([]string{schedule.Forged, schedule.Race, schedule.Drift, schedule.Drifted}, f.Kind) { // which says what somebody does
-		return f.Step, f.Kind + ": " + f.At
-	}
-	at := f.At
-	if family := (schedule.Disturbance{Kind: f.Kind}).Family(); family != schedule.Delays && family != schedule.Breaks && f.Call != history.Nobody && f.Call < len(r.Calls) {
-		at = r.Calls[f.Call].Sort()
-	}
-	return f.Step, f.Kind + " at " + at
 }
 
 // ownPackage is the import path of the package that is tested, as the go command wrote it into

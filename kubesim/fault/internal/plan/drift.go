@@ -17,7 +17,7 @@ func (p *Plan) Drifting() []run.Job {
 	for step := range p.Reference.Run.Steps {
 		all := disturb.Drifts(p.Reference.Run, step)
 		for n := range all {
-			jobs = append(jobs, drift(schedule.Drift, step, n))
+			jobs = append(jobs, withArg(schedule.Drift, step, strconv.Itoa(n)))
 		}
 		for moment, c := range writes[step] {
 			jobs = append(jobs, p.driftingBefore(c.Index, moment, all)...)
@@ -31,7 +31,7 @@ func (p *Plan) driftingBefore(call, moment int, all []disturb.Drift) []run.Job {
 	var there []run.Job
 	for n, d := range all {
 		if d.Made < call {
-			there = append(there, drift(schedule.Drifted, call, n))
+			there = append(there, withArg(schedule.Drifted, call, strconv.Itoa(n)))
 		}
 	}
 	var jobs []run.Job
@@ -41,10 +41,6 @@ func (p *Plan) driftingBefore(call, moment int, all []disturb.Drift) []run.Job {
 		}
 	}
 	return jobs
-}
-
-func drift(kind string, at, n int) run.Job {
-	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at, Arg: strconv.Itoa(n)}}}
 }
 
 // writesOfSteps are the operator's writes until each step has settled, by step.

@@ -31,10 +31,10 @@ func (p *Plan) Arriving(all []Recovery) []run.Job {
 		write, end := &v.calls[at], min(v.last, len(v.calls))
 		for n := at + 1; n < end && v.calls[n].At.Sub(write.At) < run.FlightTime; n++ {
 			if c := &v.calls[n]; matters(c) && !p.skip(Independent, !concern(write, c)) {
-				jobs = append(jobs, late(at, n-at))
+				jobs = append(jobs, after(schedule.LateWrite, at, n-at))
 			}
 		}
-		jobs = append(jobs, late(at, end-at))
+		jobs = append(jobs, after(schedule.LateWrite, at, end-at))
 	}
 	return jobs
 }
@@ -48,24 +48,9 @@ func (p *Plan) Thawing(all []Recovery) []run.Job {
 		d := jobs[i].Schedule[0]
 		// In these runs the call is made when the process goes on, not before the recovery.
 		later, _ := strconv.Atoi(d.Arg)
-		jobs[i].Schedule = schedule.Schedule{{Kind: schedule.Frozen, At: d.At, Arg: strconv.Itoa(max(1, later-1))}}
+		jobs[i] = after(schedule.Frozen, d.At, later-1)
 	}
 	return jobs
-}
-
-// Suspending lets the process stand still for long at each call of its passes, without a next one.
-func (p *Plan) Suspending() []run.Job {
-	var jobs []run.Job
-	for _, c := range p.calls() {
-		if isOwn(&c) && c.Pass != history.Nobody && !p.inSilence(c) {
-			jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Frozen, At: c.Index, Arg: anAge}}})
-		}
-	}
-	return jobs
-}
-
-func late(at, later int) run.Job {
-	return run.Job{Schedule: schedule.Schedule{{Kind: schedule.LateWrite, At: at, Arg: strconv.Itoa(max(1, later))}}}
 }
 
 // matters reports whether somebody acts by what a call came to, or finds it changed.

@@ -28,7 +28,9 @@ func (p *Plan) Forging() []run.Job {
 		moment++
 		for n := range ways {
 			if !p.skip(Alternating, moment%disturb.Forgeries != n%disturb.Forgeries) {
-				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Forged, At: c.Index, Arg: strconv.Itoa(n)}}, Last: step})
+				j := withArg(schedule.Forged, c.Index, strconv.Itoa(n))
+				j.Last = step
+				jobs = append(jobs, j)
 			}
 		}
 	}
@@ -77,7 +79,7 @@ func (p *Plan) contendingFrom(first int) []run.Job {
 			continue
 		}
 		contended := func(what string) {
-			jobs = append(jobs, run.Job{Schedule: schedule.Schedule{{Kind: schedule.Contended, At: h.Call, Arg: what}}})
+			jobs = append(jobs, withArg(schedule.Contended, h.Call, what))
 		}
 		contended("")
 		if reported[of] {

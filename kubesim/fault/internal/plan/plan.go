@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,9 +111,15 @@ func (p *Plan) disturbed(j run.Job) string {
 }
 
 // single is a job with one disturbance.
-func single(kind string, at int) run.Job {
-	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at}}}
+func single(kind string, at int) run.Job { return withArg(kind, at, "") }
+
+// withArg is a job with one disturbance and what its kind wants to know besides.
+func withArg(kind string, at int, arg string) run.Job {
+	return run.Job{Schedule: schedule.Schedule{{Kind: kind, At: at, Arg: arg}}}
 }
+
+// after is a job with a disturbance that has its effect so many calls later, at least one.
+func after(kind string, at, calls int) run.Job { return withArg(kind, at, strconv.Itoa(max(1, calls))) }
 
 // calls are those that can be disturbed.
 func (p *Plan) calls() []history.Call {
@@ -258,8 +265,7 @@ func (p *Plan) alternating(ways []schedule.Disturbance) []run.Job {
 	for i := range p.Reference.Learned.Deliveries {
 		for n, d := range ways {
 			if !p.skip(Alternating, n%2 != i%2) {
-				d.At = i
-				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{d}})
+				jobs = append(jobs, withArg(d.Kind, i, d.Arg))
 			}
 		}
 	}

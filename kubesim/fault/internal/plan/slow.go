@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/run"
@@ -33,8 +32,7 @@ func (p *Plan) Slowing() []run.Job {
 		moment++
 		for n, d := range ways {
 			if !p.skip(Alternating, n%inTurns != moment%inTurns) {
-				d.At = c.Index
-				jobs = append(jobs, run.Job{Schedule: schedule.Schedule{d}})
+				jobs = append(jobs, withArg(d.Kind, c.Index, d.Arg))
 			}
 		}
 	}
@@ -68,17 +66,13 @@ func (p *Plan) TimingOut(all []Recovery) []run.Job {
 		end := min(v.last, len(v.calls))
 		for n := at + 1; n < end-1 && v.calls[n].At.Sub(v.calls[at].At) < run.EffectTime; n++ {
 			if isSameRequest(&v.calls[at], &v.calls[n]) {
-				jobs = append(jobs, effectAfter(at, n+1-at))
+				jobs = append(jobs, after(schedule.LateEffect, at, n+1-at))
 				break
 			}
 		}
-		jobs = append(jobs, effectAfter(at, end-at))
+		jobs = append(jobs, after(schedule.LateEffect, at, end-at))
 	}
 	return jobs
-}
-
-func effectAfter(at, later int) run.Job {
-	return run.Job{Schedule: schedule.Schedule{{Kind: schedule.LateEffect, At: at, Arg: strconv.Itoa(max(1, later))}}}
 }
 
 // isSameRequest reports whether b asks for the same as a. The name of an object that a server names is not known before.

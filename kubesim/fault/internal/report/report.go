@@ -35,7 +35,6 @@ const (
 	height  = 44 // lines before the command, about
 	others  = 3  // violations besides the first
 	noises  = 10 // the same, of what is done at rest
-	ways    = 8  // of what was disturbed
 )
 
 // Text says what is wrong, which schedule leads there, and how to see it again: at most about 50 lines,
@@ -66,36 +65,6 @@ func said(v history.Violation) string {
 		return v.Message + " (" + v.Invariant + ")"
 	}
 	return fmt.Sprintf("%s (%s, %s)", v.Message, v.Invariant, v.Title)
-}
-
-// Way is one thing to disturb that leads to the same end, and how many schedules do.
-type Way struct {
-	// Disturbed is what is disturbed: "crash-after at create statefulsets.apps". Token is the shortest schedule.
-	Disturbed, Token string
-	Schedules        int
-}
-
-// Shown says how many schedules show the same; nothing if it is one.
-func Shown(all []Way) string {
-	total := 0
-	for _, w := range all {
-		total += w.Schedules
-	}
-	if total < 2 {
-		return ""
-	}
-	b := fmt.Sprintf("%d schedules show this:\n", total)
-	for i, w := range all {
-		if i == ways && len(all) > ways+1 {
-			return b + fmt.Sprintf("  and %d more calls that can be disturbed\n", len(all)-i)
-		}
-		more := ""
-		if w.Schedules > 1 {
-			more = fmt.Sprintf(" and %d more", w.Schedules-1)
-		}
-		b += fmt.Sprintf("  %s: %s%s\n", w.Disturbed, w.Token, more)
-	}
-	return b
 }
 
 // details shows what the first violation adds to its sentence, and how the state differs from that of

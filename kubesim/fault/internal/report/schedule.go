@@ -180,7 +180,7 @@ func (t *table) row(c *history.Call) string {
 		}
 	}
 	if c.Fault != "" && len(marks) == 0 {
-		sign, marks = "  >>", append(marks, c.Fault+meanings[c.Fault])
+		sign, marks = "  >>", append(marks, mark(history.Fault{Kind: c.Fault}))
 	}
 	line := fmt.Sprintf("%s %4d  %-*s  %-4d  %-*s  %-*s  %s", sign, c.Index, t.clock, clock(r, c.At), c.Process+1,
 		t.pass, passOf(r, c), t.target, c.Target(), cut(answerOf(c), answers))
@@ -207,38 +207,15 @@ func struck(mark string) (text string) {
 
 // mark says what a fault is, and which object or event it concerns where that is not the call.
 func mark(f history.Fault) string {
-	switch {
-	case f.Kind == "race" && f.At != "":
-		return "race: a user acts just before: " + f.At
-	case f.Kind == "forged" && f.At != "":
-		return "forged: just before, " + f.At
-	case f.Kind == "drift":
-		return "drift: " + f.At
-	case f.Kind == "drifted":
-		return "drifted: just before, " + f.At
-	case f.Kind == "stale-read" && f.At != "":
-		return "stale-read: just before, " + f.At + " does not show what the API server has sent already"
-	case f.Kind == "stale-pass" && f.At != "":
-		return "stale-pass: the reconcile of " + strings.TrimPrefix(f.At, "pass of ") + " does not see what the API server has sent already"
-	case f.Kind == "contended" && strings.HasPrefix(f.At, "a finalizer: "):
-		return "contended: another controller puts a finalizer on the object just before, and removes it half a minute after a deletion has begun"
-	case f.Event == "":
-		return f.Kind + meanings[f.Kind]
+	meaning, ok := meanings[f.Kind]
+	if f.Kind == "contended" && strings.HasPrefix(f.At, "a finalizer: ") {
+		meaning = "another controller puts a finalizer on the object just before, and removes it half a minute after a deletion has begun"
 	}
-	watch := "the watch of " + strings.TrimPrefix(f.At, "events of ")
-	switch f.Kind {
-	case "late":
-		return "late: " + f.Event + ", and what follows in " + watch + ", waits while the operator goes on"
-	case "merged":
-		return "merged: " + f.Event + ", and what follows in " + watch + ", waits while the operator goes on; then the cache sees only the last versions"
-	case "gone":
-		return "gone: before " + f.Event + ", " + watch + " ends with 410 Gone, the cache lists again"
-	case "closed":
-		return "closed: before " + f.Event + ", " + watch + " ends, and is opened again"
-	case "twice":
-		return "twice: " + f.Event + " comes once more"
+	if !ok {
+		return f.Kind
 	}
-	return f.Kind + meanings[f.Kind]
+	return f.Kind + ": " + strings.NewReplacer("AT", strings.TrimPrefix(f.At, "pass of "), "EVENT", f.Event,
+		"WATCH", "the watch of "+strings.TrimPrefix(f.At, "events of ")).Replace(meaning)
 }
 
 // passOf is the object whose reconcile makes a call, "-" for none.
@@ -253,37 +230,42 @@ func passOf(r *history.Run, c *history.Call) string {
 	return p.Object
 }
 
-// meanings say in words what faults are.
+// meanings say in words what faults are: AT is what they hit, EVENT is an event, and WATCH its watch.
 //
 //arch:state a table that never changes
 var meanings = map[string]string{
-	"crash-before": ": the process is killed, the request was never made",
-	"crash-after":  ": the process is killed, the request has its effect",
-	"lost-answer":  ": the request has its effect, the caller gets a timeout",
-	"no-answer":    ": the request has no effect, the caller gets a timeout",
-	"conflict":     ": somebody else writes the object just before",
-	"throttled":    ": too many requests, try again later",
-	"failed":       ": an internal error, without effect",
-	"failed-after": ": the request has its effect, the answer is an error",
-	"refused":      ": the connection is refused",
-	"lag":          ": the read shows what was before the last change",
-	"replaced":     ": somebody else deletes the object just before, and creates one under its name",
-	"contended":    ": another controller writes the object just before, and before the writes of it that follow",
-	"late":         ": these wait while the operator goes on",
-	"merged":       ": these wait while the operator goes on; then the cache sees only the last versions",
-	"gone":         ": the watch ends with 410 Gone, the cache lists again",
-	"closed":       ": the watch ends, and is opened again",
-	"race":         ": a user acts just before",
-	"forged":       ": a user writes a status just before",
-	"late-write":   ": the process is killed, the request is on its way",
-	"frozen":       ": the process stands still",
-	"thawed":       ": the process goes on with what it was doing",
-	"old-cache":    ": the process is killed, the caches of the next one begin with an older state",
-	"arrival":      ": a request that was on its way has its effect",
-	"late-effect":  ": the caller gets a timeout, the request is on its way",
-	"slow-request": ": it takes long until the request has its effect",
-	"slow-answer":  ": the request has its effect, and it takes long until the answer is there",
-	"overtaken":    ": a user's delete, begun before the finalizer, removes the object just after",
+	"crash-before": "the process is killed, the request was never made",
+	"crash-after":  "the process is killed, the request has its effect",
+	"lost-answer":  "the request has its effect, the caller gets a timeout",
+	"no-answer":    "the request has no effect, the caller gets a timeout",
+	"conflict":     "somebody else writes the object just before",
+	"throttled":    "too many requests, try again later",
+	"failed":       "an internal error, without effect",
+	"failed-after": "the request has its effect, the answer is an error",
+	"refused":      "the connection is refused",
+	"lag":          "the read shows what was before the last change",
+	"stale-read":   "just before, AT does not show what the API server has sent already",
+	"stale-pass":   "the reconcile of AT does not see what the API server has sent already",
+	"replaced":     "somebody else deletes the object just before, and creates one under its name",
+	"contended":    "another controller writes the object just before, and before the writes of it that follow",
+	"late":         "EVENT, and what follows in WATCH, waits while the operator goes on",
+	"merged":       "EVENT, and what follows in WATCH, waits while the operator goes on; then the cache sees only the last versions",
+	"gone":         "before EVENT, WATCH ends with 410 Gone, the cache lists again",
+	"closed":       "before EVENT, WATCH ends, and is opened again",
+	"twice":        "EVENT comes once more",
+	"race":         "a user acts just before: AT",
+	"forged":       "just before, AT",
+	"drift":        "AT",
+	"drifted":      "just before, AT",
+	"late-write":   "the process is killed, the request is on its way",
+	"frozen":       "the process stands still",
+	"thawed":       "the process goes on with what it was doing",
+	"old-cache":    "the process is killed, the caches of the next one begin with an older state",
+	"arrival":      "a request that was on its way has its effect",
+	"late-effect":  "the caller gets a timeout, the request is on its way",
+	"slow-request": "it takes long until the request has its effect",
+	"slow-answer":  "the request has its effect, and it takes long until the answer is there",
+	"overtaken":    "a user's delete, begun before the finalizer, removes the object just after",
 }
 
 // clock is the time since the beginning: "1:02.345".

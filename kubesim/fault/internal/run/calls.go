@@ -312,7 +312,7 @@ func (c *calls) finish(call *history.Call, err error, response *http.Response) e
 }
 
 // external carries one call to the external API. lost is set if the caller does not get the answer.
-func (c *calls) external(ctx context.Context, p *Process, what string, write bool, do func(sandbox.External) (code int, err error)) (lost bool, err error) {
+func (c *calls) external(ctx context.Context, p *Process, what string, write bool, do func(*sandbox.External) (code int, err error)) (lost bool, err error) {
 	call := history.Call{Side: history.External, Verb: "read", What: what, Write: write, Pass: p.passes.passOf(ctx)}
 	if write {
 		call.Verb = "write"
@@ -368,7 +368,7 @@ func (c *calls) borrowed(what string) error {
 
 // shownTo returns the external API that a call sees: what is there, or for a read that lags,
 // what was there before the last change.
-func (c *calls) shownTo(call *history.Call) sandbox.External {
+func (c *calls) shownTo(call *history.Call) *sandbox.External {
 	if call.Write {
 		if c.box.Lag > 0 {
 			c.box.KeepEarlier()

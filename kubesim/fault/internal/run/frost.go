@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -17,9 +16,8 @@ import (
 // which client-go's leader election gives up.
 const ThawedTime = 10 * time.Second
 
-// frost stops a process at a call, as a node without a processor or a network does. Either it goes on when the next
-// process works, notices nothing, and ends with the pass in which it made the call. Or it goes on by itself after some time,
-// as a virtual machine does that was suspended: then all its timers are due at once.
+// frost stops a process at a call, as a node without a processor or a network does. It goes on when the next process works,
+// notices nothing, and ends with the pass in which it made the call.
 type frost struct {
 	over chan struct{} // closed when it goes on
 
@@ -35,7 +33,6 @@ type cold struct {
 	until   time.Time // by when it goes on in any case; then, by when it ends
 	pass    int       // in which it was stopped
 	views   int       // of the external API by then
-	alone   bool      // no next one is started
 	replace bool      // the next one has to be started
 	heir    bool      // it was
 }
@@ -87,10 +84,6 @@ func (f *frost) begin(d schedule.Disturbance, pass, views int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.frozen, f.pass, f.views = true, pass, views
-	if span, err := time.ParseDuration(d.Arg); err == nil && span > 0 {
-		f.alone, f.before, f.until = true, math.MaxInt, time.Now().Add(span)
-		return
-	}
 	later, _ := strconv.Atoi(d.Arg)
 	f.replace, f.before, f.until = true, d.At+max(1, later), time.Now().Add(FlightTime)
 }
@@ -102,10 +95,7 @@ func (f *frost) thaw(call int) bool {
 	if !f.frozen || call < f.before && time.Now().Before(f.until) {
 		return false
 	}
-	f.frozen, f.thawed = false, !f.alone
-	if f.until = time.Now().Add(ThawedTime); f.alone {
-		f.until = time.Time{}
-	}
+	f.frozen, f.thawed, f.until = false, true, time.Now().Add(ThawedTime)
 	close(f.over)
 	return true
 }
@@ -128,16 +118,8 @@ func (p *Process) Holds(t *turn.Turn) bool {
 // awaitThaw waits while the process stands still. In one that goes on beside the next one, it waits until that is
 // dead: leader election does not end it before.
 func (p *Process) awaitThaw() {
-	f, over := p.frost.now(), p.frost.over
-	if !f.frozen && !f.thawed {
-		return
-	}
-	if !f.alone {
-		over = nil
-	}
-	select {
-	case <-over:
-	case <-p.ended:
+	if f := p.frost.now(); f.frozen || f.thawed {
+		<-p.ended
 	}
 }
 

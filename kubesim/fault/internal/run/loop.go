@@ -30,16 +30,9 @@ type loop struct {
 	events *events
 	fleet  *fleet
 	doors  *doors
-	// land lets late writes arrive whose time is over, and reports whether there was one; inFlight is by when all
-	// have arrived.
-	land     func() bool
-	inFlight func() time.Time
-	// calls is how many calls were made.
-	calls func() int
+	calls  *calls
 	// count is how much has happened.
 	count *atomic.Int64
-	// slow is until when a call takes long; zero or in the past if none does.
-	slow func() time.Time
 }
 
 // actsPerStep bounds what may happen until the cluster is quiet: far more than any operator
@@ -102,19 +95,12 @@ func (l *loop) until(left func() time.Duration) error {
 // unrestUntil is until when the cluster is not at rest because something is still to come; zero or in the past if it
 // may be.
 func (l *loop) unrestUntil() time.Time {
-	if until := l.events.interruptedUntil(); time.Now().Before(until) {
-		return until
+	for _, until := range []time.Time{l.events.interruptedUntil(), l.calls.flights.last(), l.fleet.frozenUntil(), l.others.HeldUntil} {
+		if time.Now().Before(until) {
+			return until
+		}
 	}
-	if until := l.inFlight(); time.Now().Before(until) {
-		return until
-	}
-	if until := l.fleet.frozenUntil(); time.Now().Before(until) {
-		return until
-	}
-	if until := l.others.HeldUntil; time.Now().Before(until) {
-		return until
-	}
-	return l.slow()
+	return l.calls.slowness.last()
 }
 
 // act does the one thing that is first, and reports whether there was one.
@@ -123,7 +109,7 @@ func (l *loop) act() (did bool, err error) {
 		return true, nil
 	}
 	err = l.attend(func() (failed error) {
-		if did = l.land(); !did {
+		if did = l.calls.landOverdue(); !did {
 			did, failed = l.box.Act()
 		}
 		return failed
@@ -138,7 +124,7 @@ func (l *loop) act() (did bool, err error) {
 
 // actInside is act for what the operator's processes and their caches do.
 func (l *loop) actInside() bool {
-	if l.fleet.releaseDead() || l.fleet.thaw(l.calls()) || l.events.again() {
+	if l.fleet.releaseDead() || l.fleet.thaw(len(l.calls.record.Run.Calls)) || l.events.again() {
 		return true
 	}
 	t := l.queue.Next()

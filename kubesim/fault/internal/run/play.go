@@ -22,7 +22,6 @@ type play struct {
 	scenario *Scenario
 	job      Job
 	record   *history.Recorder
-	calls    *calls
 	learned  *Learned
 
 	step     int
@@ -47,9 +46,8 @@ func (w *Worker) newPlay(j Job) *play {
 	queue := turn.NewQueue()
 	e := newEvents(j.Schedule, record, learned)
 	others := &disturb.Others{Schedule: j.Schedule, Races: s.Races, Like: j.Like}
-	air := &flights{}
 	c := &calls{
-		flights: air, past: &past{}, slowness: &slowness{}, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
+		flights: &flights{}, past: &past{}, slowness: &slowness{}, manager: s.Manager, secrets: s.Secrets, account: w.simulation.account, audit: &w.simulation.audit,
 		schedule: j.Schedule, others: others, record: record, learned: learned,
 	}
 	points := &points{schedule: j.Schedule, record: record, events: e, learned: learned}
@@ -58,8 +56,8 @@ func (w *Worker) newPlay(j Job) *play {
 		return &Process{queue: queue, calls: c, events: e, points: points, record: record, doors: doors}
 	}}
 	return &play{
-		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, land: c.landOverdue, inFlight: air.last, slow: c.slowness.last, calls: func() int { return len(record.Run.Calls) }},
-		scenario: s, job: j, record: record, calls: c, learned: learned, reminded: history.Nobody,
+		loop:     loop{count: &w.acts, quiet: s.Quiet, others: others, queue: queue, events: e, fleet: f, doors: doors, calls: c},
+		scenario: s, job: j, record: record, learned: learned, reminded: history.Nobody,
 	}
 }
 
@@ -395,6 +393,6 @@ func (p *play) remind(g goal) error {
 func (p *play) noteHeld() {
 	run := p.record.Run
 	if p.job.Schedule.Has(schedule.Hang) && run.Held == nil {
-		run.Held = &history.Held{At: time.Now(), Call: len(run.Calls), Rev: p.box.DB.Revision(), Step: p.step, State: p.box.State()}
+		run.Held = &history.Held{Call: len(run.Calls), Rev: p.box.DB.Revision(), Step: p.step, State: p.box.State()}
 	}
 }

@@ -168,7 +168,6 @@ func (p *Process) kill() {
 
 // crash ends its life in the middle of a call.
 func (p *Process) crash() {
-	p.record.Process(p.number, func(h *history.Process) { h.Crashed = true })
 	p.crashed.Store(true)
 	p.kill()
 	p.queue.Notify()
@@ -225,7 +224,7 @@ func (p *Process) Author(what string) {
 
 // External makes a call to the external API. lost is set if the caller does not get the answer; do is
 // given what the call sees.
-func (p *Process) External(ctx context.Context, what string, write bool, do func(sandbox.External) (code int, err error)) (lost bool, err error) {
+func (p *Process) External(ctx context.Context, what string, write bool, do func(*sandbox.External) (code int, err error)) (lost bool, err error) {
 	return p.calls.external(ctx, p, what, write, do)
 }
 

@@ -104,8 +104,8 @@ type Result struct {
 	// Leaked is set if goroutines are left that are not known to be, Lost if the worker's server is lost.
 	Leaked, Lost bool
 	stays        bool // goroutines are left, so the bubble cannot end
-	// Void is set if a race did nothing, so that the run says nothing. Raced is set if one did something.
-	Void, Raced bool
+	// Void is set if a race did nothing, so that the run says nothing.
+	Void bool
 	// Learned is what the undisturbed run learns for the schedules that follow it.
 	Learned Learned
 }
@@ -130,7 +130,7 @@ type Learned struct {
 	// Chances are what several goroutines waited for in an order that was left to chance.
 	Chances []string
 	// External is the external API as the run left it.
-	External sandbox.External
+	External *sandbox.External
 }
 
 // Point is where a schedule can begin: before or after a call.

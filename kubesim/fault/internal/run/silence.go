@@ -98,7 +98,7 @@ const mostAged = 100
 
 func (p *play) openSilence() *history.Silence {
 	return &history.Silence{
-		Call: len(p.record.Run.Calls), Rev: p.box.DB.Revision(), From: time.Now(), Restarted: p.reminded, ReadsAllowed: -1,
+		Call: len(p.record.Run.Calls), From: time.Now(), Restarted: p.reminded, ReadsAllowed: -1,
 	}
 }
 

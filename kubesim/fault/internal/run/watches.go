@@ -84,7 +84,7 @@ func (e *events) end(d delivery, gone bool) {
 	e.mu.Lock()
 	e.opensAt = time.Now().Add(reopens)
 	e.mu.Unlock()
-	d.gate.Break(func(watch int, _ string) bool { return watch == d.Watch }, gone)
+	d.gate.Break(d.Watch, gone)
 }
 
 // timely leaves out the events that wait because they are late.

@@ -42,7 +42,7 @@ type Cluster struct {
 	CRDs   []*apiextensionsv1.CustomResourceDefinition
 	Roles  *apiserver.Roles // nil: the operator is an administrator
 	// External makes the external API; nil if there is none. Lag is how long its reads may be behind.
-	External func() sandbox.External
+	External func() *sandbox.External
 	Lag      time.Duration
 	// Actors are controllers that are not under test.
 	Actors []sandbox.Actor
@@ -183,7 +183,7 @@ func (w *Worker) live(j Job) Result {
 		p.learned.External = p.box.External()
 	}
 	p.learned.Chances = p.queue.Chances()
-	r.Void, r.Raced, r.Learned = p.others.Void || p.events.missed, p.others.Changed, *p.learned
+	r.Void, r.Learned = p.others.Void || p.events.missed, *p.learned
 	return r
 }
 

@@ -11,15 +11,13 @@ import (
 )
 
 // External is the author's fake of an external API.
-type External interface {
-	// Resources are all that exists there.
-	Resources() []history.Resource
-	// CanCopy reports whether Copy works.
-	CanCopy() bool
-	// Copy is the same API, independent from now on.
-	Copy() External
+type External struct {
 	// Fake is the author's value.
-	Fake() any
+	Fake any
+	// Resources are all that exists there.
+	Resources func() []history.Resource
+	// Copy is the same API, independent from now on; nil if it cannot be copied.
+	Copy func() *External
 }
 
 // MisuseError is a mistake in a scenario because of which less would be tried, or believed, than its
@@ -30,23 +28,23 @@ type MisuseError string
 func (m MisuseError) Error() string { return string(m) }
 
 // IsSame reports whether two fakes are one, so that a run begins with what is left of another.
-func IsSame(a, b External) bool {
+func IsSame(a, b *External) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	x, y := reflect.ValueOf(a.Fake()), reflect.ValueOf(b.Fake())
+	x, y := reflect.ValueOf(a.Fake), reflect.ValueOf(b.Fake)
 	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Pointer() == y.Pointer() && x.Type().Elem().Size() > 0
 }
 
 // checkExternal finds mistakes in the external API of a new sandbox.
-func checkExternal(made bool, e External, lag time.Duration) error {
+func checkExternal(made bool, e *External, lag time.Duration) error {
 	switch {
 	case made && e == nil:
 		return MisuseError("ExternalAPI returned nil; leave it out if there is no external API")
 	case lag > 0 && !made:
 		return MisuseError("Lag is set, but there is no ExternalAPI whose reads could lag")
-	case lag > 0 && !e.CanCopy():
-		return MisuseError(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", e.Fake()))
+	case lag > 0 && e.Copy == nil:
+		return MisuseError(fmt.Sprintf("Lag is set, but no read can lag behind a %T: it needs a method Clone", e.Fake))
 	}
 	return nil
 }
@@ -56,12 +54,12 @@ func (s *Sandbox) checkCopy(then []history.Resource) error {
 	now := s.Resources()
 	for _, r := range then {
 		if !slices.Contains(now, r) {
-			return MisuseError(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", s.external.Fake, r.Kind, r.ID))
 		}
 	}
 	for _, r := range now {
 		if !slices.Contains(then, r) {
-			return MisuseError(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", s.external.Fake(), r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", s.external.Fake, r.Kind, r.ID))
 		}
 	}
 	return nil
@@ -91,11 +89,11 @@ func (s *Sandbox) Observe(call int) bool {
 }
 
 // External is the external API; nil if there is none.
-func (s *Sandbox) External() External { return s.external }
+func (s *Sandbox) External() *External { return s.external }
 
 // Earlier is the external API as it was before the last write; nil if that was not kept, or is longer ago than
 // reads may lag.
-func (s *Sandbox) Earlier() External {
+func (s *Sandbox) Earlier() *External {
 	if time.Since(s.written) >= s.Lag {
 		return nil
 	}
@@ -104,7 +102,7 @@ func (s *Sandbox) Earlier() External {
 
 // KeepEarlier keeps the external API as it is, for reads that lag behind what follows.
 func (s *Sandbox) KeepEarlier() {
-	if s.external != nil && s.external.CanCopy() {
+	if s.external != nil && s.external.Copy != nil {
 		s.earlier, s.written = s.external.Copy(), time.Now()
 	}
 }

@@ -35,7 +35,7 @@ type Settings struct {
 	// Webhooks are configurations that the cluster has from the start.
 	Webhooks []store.Stored
 	// Make makes the external API; nil if there is none. Lag is how long its reads may be behind.
-	Make func() External
+	Make func() *External
 	Lag  time.Duration
 	// Actors act when the cluster's own controllers have nothing to do.
 	Actors []Actor
@@ -58,8 +58,8 @@ type Sandbox struct {
 
 	admin    client.Client
 	actors   *actor.Actors
-	external External
-	earlier  External  // before the last write, for reads that lag
+	external *External
+	earlier  *External // before the last write, for reads that lag
 	written  time.Time // when that was
 	record   *history.Recorder
 	idle     moment // at which the scenario's actors had nothing to do
@@ -322,7 +322,7 @@ type Snapshot struct {
 	Position history.Position
 
 	db        *store.Snapshot
-	external  External
+	external  *External
 	resources []history.Resource // that the external API showed
 	marks     []history.Mark
 }
@@ -335,12 +335,12 @@ func (s *Sandbox) Snapshot(call int, waits time.Time) (*Snapshot, error) {
 	switch {
 	case s.external == nil:
 		return kept, nil
-	case !s.external.CanCopy():
+	case s.external.Copy == nil:
 		return nil, nil
 	}
 	kept.external, kept.resources = s.external.Copy(), s.Resources()
-	if !kept.external.CanCopy() {
-		return nil, MisuseError(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", s.external.Fake(), kept.external.Fake()))
+	if kept.external.Copy == nil {
+		return nil, MisuseError(fmt.Sprintf("the Clone of a %T is a %T, which has no method Clone itself; return what it was made of", s.external.Fake, kept.external.Fake))
 	}
 	return kept, nil
 }

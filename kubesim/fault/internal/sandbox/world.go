@@ -14,7 +14,7 @@ type World struct {
 	// Client is an administrator's, without a cache.
 	Client client.Client
 	// External is nil if there is no external API.
-	External External
+	External *External
 }
 
 // Read returns an object as it is.

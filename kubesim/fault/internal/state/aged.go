@@ -64,9 +64,9 @@ func isBetween(from, to, sheet string) bool {
 		return false
 	}
 	may := map[string]any{}
-	leaves("", a, b, func(path string, _, y any) { may[path] = y })
+	leaves("", a, b, byName, func(path string, _, y any) { may[path] = y })
 	between := true
-	leaves("", a, c, func(path string, _, y any) {
+	leaves("", a, c, byName, func(path string, _, y any) {
 		value, is := may[path]
 		between = between && is && reflect.DeepEqual(value, y)
 	})

@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -158,41 +157,9 @@ func Mask(a, b history.State) []history.Field {
 		if yaml.Unmarshal([]byte(x[key]), &before) != nil || yaml.Unmarshal([]byte(after), &now) != nil {
 			continue // no YAML of ours
 		}
-		for _, path := range differing("", before, now) {
+		leaves("", before, now, byIndex, func(path string, _, _ any) {
 			found = append(found, history.Field{Object: key, Path: path})
-		}
+		})
 	}
 	return found
-}
-
-// differing returns the paths of the leaves that differ.
-func differing(path string, a, b any) []string {
-	if reflect.DeepEqual(a, b) {
-		return nil
-	}
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok {
-			break
-		}
-		all := maps.Clone(x)
-		maps.Copy(all, y)
-		var out []string
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			out = append(out, differing(strings.TrimPrefix(path+"."+key, "."), x[key], y[key])...)
-		}
-		return out
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			break
-		}
-		var out []string
-		for i := range x {
-			out = append(out, differing(fmt.Sprintf("%s[%d]", path, i), x[i], y[i])...)
-		}
-		return out
-	}
-	return []string{path}
 }

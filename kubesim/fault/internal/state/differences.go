@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -66,10 +67,10 @@ type tally struct{ want, got int }
 
 // described says which members are missing and which are too many.
 func described(all map[member]*tally) (found []Difference) {
-	byName := func(a, b member) int {
+	inOrder := func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.owner, b.owner), cmp.Compare(a.title, b.title))
 	}
-	for _, m := range slices.SortedFunc(maps.Keys(all), byName) {
+	for _, m := range slices.SortedFunc(maps.Keys(all), inOrder) {
 		t := all[m]
 		d := Difference{Subject: m.kind + " missing"}
 		switch {
@@ -172,7 +173,7 @@ func differingFields(key, a, b string) []Difference {
 		name = fmt.Sprintf("%v %s", o["kind"], name)
 	}
 	all := deleting(resource, name, before, now)
-	leaves("", before, now, func(path string, x, y any) {
+	leaves("", before, now, byName, func(path string, x, y any) {
 		if len(all) > 0 && (path == deletionTime || path == deletionGrace) {
 			return
 		}
@@ -270,9 +271,9 @@ func short(v any) string {
 	return text
 }
 
-// leaves calls do for each value that differs. Elements of lists are known by their names, if they have
-// such; a list of others is one value.
-func leaves(path string, a, b any, do func(path string, a, b any)) {
+// leaves calls do for each value that differs. Elements of lists are known by what named returns for both lists; where that is nil,
+// a list is one value.
+func leaves(path string, a, b any, named func(a, b []any) (x, y map[string]any), do func(path string, a, b any)) {
 	if reflect.DeepEqual(a, b) {
 		return
 	}
@@ -282,7 +283,7 @@ func leaves(path string, a, b any, do func(path string, a, b any)) {
 	if !isMap || !both {
 		first, ok := a.([]any)
 		second, also := b.([]any)
-		if x, y = byKey(first), byKey(second); !ok || !also || x == nil || y == nil {
+		if x, y = named(first, second); !ok || !also || x == nil || y == nil {
 			do(path, a, b)
 			return
 		}
@@ -291,9 +292,24 @@ func leaves(path string, a, b any, do func(path string, a, b any)) {
 	keys := maps.Clone(x)
 	maps.Copy(keys, y)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		leaves(join(key), x[key], y[key], do)
+		leaves(join(key), x[key], y[key], named, do)
 	}
 }
+
+// byIndex returns the elements of two lists of the same length by their numbers, and nil for others.
+func byIndex(a, b []any) (x, y map[string]any) {
+	if len(a) != len(b) {
+		return nil, nil
+	}
+	x, y = map[string]any{}, map[string]any{}
+	for i := range a {
+		x[strconv.Itoa(i)], y[strconv.Itoa(i)] = a[i], b[i]
+	}
+	return x, y
+}
+
+// byName returns the elements of two lists by what names them, and nil if nothing does.
+func byName(a, b []any) (x, y map[string]any) { return byKey(a), byKey(b) }
 
 // byKey returns the elements of a list by what names them; nil if nothing does.
 func byKey(list []any) map[string]any {

@@ -29,10 +29,6 @@ type Options struct {
 	Foreign []string
 	// Masked are fields that are left out of one object each; see [Mask].
 	Masked []history.Field
-	// Generations keeps metadata.generation and observedGeneration as the numbers they are.
-	// Without it observedGeneration is "current" or "behind by N" and generations are left out: how
-	// often a spec was written on the way is not what the cluster came to.
-	Generations bool
 	// Random are the shapes of names that the operator chose at random.
 	Random []Shape
 	// Lists are those of custom resources that have no order, by resource and group: "databases.demo.dev".

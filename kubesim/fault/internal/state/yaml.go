@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/history"
 )
 
-// touched is what the simulated other writer leaves on objects.
-const touched = "fault.kubesim/touched"
+// Touched is the annotation or label that the simulated other writer leaves on objects.
+const Touched = "fault.kubesim/touched"
 
 // ForeignCondition is the type of the condition that the simulated other writer adds to a status.
 const ForeignCondition = "fault.kubesim/Touched"
@@ -34,13 +34,11 @@ func IsForeignCondition(element any) bool {
 // printer writes one object. It leaves out and renames on the way, so nothing is copied.
 type printer struct {
 	strings.Builder
-	names       *names
-	object      Object
-	key         string // of the object, if it has masked fields
-	generation  int64
-	generations bool
-	dash        bool                     // the next line begins an element of a list
-	masked      map[history.Field]string // the texts in masked fields
+	names  *names
+	object Object
+	key    string                   // of the object, if it has masked fields
+	dash   bool                     // the next line begins an element of a list
+	masked map[history.Field]string // the texts in masked fields
 }
 
 // andWhole comes between the path of a masked field and the same path once more in a rule: the first one becomes shorter
@@ -55,7 +53,7 @@ func (n *names) yaml(x Object, o Options) string {
 
 // sheet is yaml, with the texts in masked fields.
 func (n *names) sheet(x Object, o Options) (sheet string, masked map[history.Field]string) {
-	p := &printer{names: n, object: x, generation: x.Object.GetGeneration(), generations: o.Generations}
+	p := &printer{names: n, object: x}
 	rules := o.Foreign
 	if len(o.Masked) > 0 {
 		p.key = n.key(x)
@@ -87,7 +85,7 @@ func (p *printer) fields(indent int, m map[string]any, rules []string, in string
 			p.keep(rules, key, v)
 			continue
 		}
-		if key == "observedGeneration" && !p.generations {
+		if key == "observedGeneration" {
 			v = p.observed(v)
 		}
 		p.lead(indent)
@@ -221,10 +219,8 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 	switch {
 	case in == "metadata" && indent == 2:
 		switch key {
-		case "uid", "managedFields", "selfLink", "creationTimestamp":
+		case "uid", "managedFields", "selfLink", "creationTimestamp", "generation": // how often a spec was written on the way
 			return true
-		case "generation":
-			return !p.generations
 		case "annotations", "labels":
 			m, ok := v.(map[string]any)
 			return ok && len(m) == 0 || isOnlyTouched(v)
@@ -232,7 +228,7 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 	case key == "annotations" || key == "labels": // operators copy them, for example into templates
 		return isOnlyTouched(v)
 	case in == "annotations" || in == "labels":
-		return key == touched
+		return key == Touched
 	case p.object.Resource == "services" && p.object.Group == "":
 		return key == "nodePort" || key == "healthCheckNodePort" || key == "clusterIPs" || key == "clusterIP" && v != "None"
 	}
@@ -242,7 +238,7 @@ func (p *printer) isNoise(in, key string, v any, indent int) bool {
 // isOnlyTouched reports whether a map contains only the mark of the other writer.
 func isOnlyTouched(v any) bool {
 	m, ok := v.(map[string]any)
-	_, marked := m[touched]
+	_, marked := m[Touched]
 	return ok && len(m) == 1 && marked
 }
 
@@ -275,7 +271,7 @@ func isEmptied(v any, rules []string) bool {
 		return false
 	}
 	for key := range m {
-		if _, drop := below(rules, key); !drop && key != touched {
+		if _, drop := below(rules, key); !drop && key != Touched {
 			return false
 		}
 	}
@@ -317,7 +313,7 @@ func withoutEmptyLists(m map[string]any, object bool) map[string]any {
 // observed says how far an observed generation is behind.
 func (p *printer) observed(v any) any {
 	g, ok := v.(int64)
-	switch behind := p.generation - g; {
+	switch behind := p.object.Object.GetGeneration() - g; {
 	case !ok:
 		return v
 	case behind > 0:
@@ -326,27 +322,6 @@ func (p *printer) observed(v any) any {
 		return fmt.Sprintf("ahead by %d", -behind)
 	}
 	return "current"
-}
-
-// Has reports whether an object has a field that path, as [Options].Foreign has it, leads to.
-func Has(u *unstructured.Unstructured, path string) bool { return has(u.Object, []string{path}) }
-
-func has(v any, rules []string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			if inner, ends := below(rules, key); ends || len(inner) > 0 && has(e, inner) {
-				return true
-			}
-		}
-	case []any:
-		for i, e := range v {
-			if inner, ends := below(rules, "["+strconv.Itoa(i)+"]"); ends || has(e, append(inner, rules...)) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // below returns the paths that go on from a key, and whether one ends there.
