@@ -45,7 +45,10 @@ help: ## this list
 demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
+# A collection of garbage at four times the live heap instead of twice costs memory, and saves an eighth of the processor time of
+# control planes and tests.
 .PHONY: test
+test: export GOGC := $(or $(GOGC),300)
 test: cluster ## the whole suite; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) -- \
