@@ -55,15 +55,21 @@ func (tokens) GenerateToken(ctx context.Context, public *jwt.Claims, private any
 	return jwt.Signed(signer).Claims(private).Claims(public).CompactSerialize()
 }
 
+// named is an object in a token. go-jose reads fields by their exact names.
+type named struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
 // claims are what matters of a token.
 type claims struct {
 	Audience   []string `json:"aud"`
 	Expiry     int64    `json:"exp"`
 	ID         string   `json:"jti"`
 	Kubernetes struct {
-		Namespace string
-		Account   struct{ Name, UID string } `json:"serviceaccount"`
-		Pod       *struct{ Name, UID string }
+		Namespace string `json:"namespace"`
+		Account   named  `json:"serviceaccount"`
+		Pod       *named `json:"pod"`
 	} `json:"kubernetes.io"`
 }
 

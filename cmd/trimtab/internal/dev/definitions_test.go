@@ -67,8 +67,8 @@ func TestDefinitionFits(t *testing.T) {
 		"the same":       {"nothing happens to objects", fmt.Sprintf(manifestsOf, "Cluster", "v1", "string"), nil},
 		"another scope":  {"a scope is for ever", fmt.Sprintf(manifestsOf, "Namespaced", "v1", "string"), []string{"the API server refuses the new definition of Gadget, which stays as it is", "spec.scope", "immutable"}},
 		"a version less": {"objects are stored in it", fmt.Sprintf(manifestsOf, "Cluster", "v2", "string"), []string{"the API server refuses the new definition of Gadget", "v1", "storedVersions"}},
-		"another type":   {"the object could not be read", fmt.Sprintf(manifestsOf, "Cluster", "v1", "integer"), []string{"does not fit 1 of its 1 objects", "Gadget/a", "spec.size: was of type string, is now of type integer", "kubectl delete gadget a"}},
-		"a kind less":    {"nobody would manage the object", deployment, []string{"the operator no longer has the kind Gadget, and 1 objects of it exist", "kubectl delete gadget a"}},
+		"another type":   {"the object could not be read", fmt.Sprintf(manifestsOf, "Cluster", "v1", "integer"), []string{"does not fit 1 of its 1 objects", "Gadget/a", "spec.size: was of type string, is now of type integer", "kubectl delete gadgets.dev.example.com a"}},
+		"a kind less":    {"nobody would manage the object", deployment, []string{"the operator no longer has the kind Gadget, and 1 objects of it exist", "kubectl delete gadgets.dev.example.com a"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
