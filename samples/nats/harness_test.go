@@ -293,7 +293,7 @@ func specFields(t reflect.Type) []string {
 // eventually waits for a state that comes from outside.
 func eventually(ctx context.Context, t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -301,7 +301,7 @@ func eventually(ctx context.Context, t *testing.T, what string, holds func() boo
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("not so after 20 s: %s", what)
+			t.Fatalf("not so after 2 minutes: %s", what)
 		}
 	}
 }
