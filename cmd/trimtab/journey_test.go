@@ -210,22 +210,26 @@ func (j *journey) develop(command string) time.Duration {
 	return took
 }
 
-// look opens the dashboard whose address was printed.
+// look opens the dashboard whose address was printed. The page sends the key that is behind the sign # of the address.
 func (j *journey) look(printed string) {
 	j.t.Helper()
 	_, address, _ := strings.Cut(printed, "dashboard: ")
 	address, _, _ = strings.Cut(address, "\n")
-	request, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	answer, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(request)
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
-		j.t.Errorf("the dashboard at %s answers %s, want it to let its owner in", address, answer.Status)
+	page, key, _ := strings.Cut(address, "#key=")
+	for given, want := range map[string]int{key: http.StatusOK, "": http.StatusForbidden} {
+		request, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, page+"api/attention", nil)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		request.Header.Set("X-Trimtab-Key", given)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			j.t.Errorf("the dashboard at %s answers %s with the key %q, want %d", address, answer.Status, given, want)
+		}
 	}
 }
 
