@@ -109,8 +109,9 @@ func TestRowsOfWrapped(t *testing.T) {
 	})
 	t.Run("002-30 002-33 the loop sets observedGeneration after each success, beside what the reconciler writes", func(t *testing.T) {
 		t.Parallel()
-		const name, broken = "ordinary-observed", 7
+		const broken = 7
 		w := newNamespaceTest(t)
+		name := "observed-" + w.namespace // whose metrics are those of this run
 		w.manage(func(mgr ctrl.Manager) error {
 			c := mgr.GetClient()
 			r := reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -154,9 +155,9 @@ func TestRowsOfWrapped(t *testing.T) {
 	})
 	t.Run("002-63 002-64 its passes are measured, and its lines have the seven keys", func(t *testing.T) {
 		t.Parallel()
-		const name = "ordinary-measured"
 		l := &logged{}
 		w := newNamespaceTest(t)
+		name := "measured-" + w.namespace
 		w.log = l.logger()
 		called := make(chan string, 100)
 		w.manage(func(mgr ctrl.Manager) error {
