@@ -45,7 +45,7 @@ help: ## this list
 demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
-# A collection of garbage at four times the live heap instead of twice costs memory, and saves an eighth of the processor time of
+# A collection of garbage at four times the live heap instead of twice costs memory, and saves about a tenth of the processor time of
 # control planes and tests.
 .PHONY: test
 test: export GOGC := $(or $(GOGC),300)

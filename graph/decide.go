@@ -103,7 +103,7 @@ func (d *decider) verdict(i int) verdict {
 		return *v
 	}
 	if v.asked { // only in a graph with a cycle
-		return verdict{on: []Wait{{d.nodes[i].Key, "waiting for itself"}}}
+		return verdict{on: []Wait{{d.nodes[i].Key, "waits for itself"}}}
 	}
 	v.asked = true
 	answer := d.decide(i)
@@ -135,7 +135,7 @@ func (d *decider) record(n *Node) verdict {
 	case n.Wanted && (purged(n) || ready(n) && n.Purge == nil):
 		return verdict{}
 	}
-	return verdict{on: because(d.nodes[d.unrecorded], "not recorded yet")}
+	return verdict{on: because(d.nodes[d.unrecorded], "is not recorded yet")}
 }
 
 // cause returns why a node that is not as it should be is not: the first cause.
@@ -147,13 +147,13 @@ func (d *decider) cause(i int) Wait {
 	return Wait{d.nodes[i].Key, pending(v.action)}
 }
 
-const tried = "the last attempt failed"
+const tried = "could not be changed at the last attempt"
 
 // obstacle says why nothing can be done to a node now, whatever is to be done.
 func obstacle(n *Node) string {
 	switch {
 	case n.Presence == Unknown:
-		return "not observed yet"
+		return "is not observed yet"
 	case n.Refused != "":
 		return n.Refused
 	case n.Tried:
@@ -165,22 +165,22 @@ func obstacle(n *Node) string {
 func pending(a Action) string {
 	switch a {
 	case Record:
-		return "not recorded yet"
+		return "is not recorded yet"
 	case Create:
-		return "not created yet"
+		return "is not created yet"
 	case Update:
-		return "not updated yet"
+		return "is not updated yet"
 	case Recreate:
-		return "not recreated yet"
+		return "is not recreated yet"
 	case Complete, Purge:
-		return "not purged yet"
+		return "is not purged yet"
 	case Delete:
-		return "not deleted yet"
+		return "is not deleted yet"
 	case Release:
-		return "not released yet"
+		return "is not released yet"
 	case None, Forget:
 	}
-	return "not ready"
+	return "is not ready"
 }
 
 func because(n *Node, why string) []Wait { return []Wait{{n.Key, why}} }

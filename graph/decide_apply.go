@@ -40,11 +40,11 @@ func (d *decider) want(i int, n *Node) verdict {
 	action := missing(n)
 	switch {
 	case n.Presence == Leaving:
-		return verdict{action: action, on: because(n, "being deleted")}
+		return verdict{action: action, on: because(n, "is being deleted")}
 	case action == None && n.Health == Failed:
-		return verdict{on: because(n, "failed")}
+		return verdict{on: because(n, "has failed")}
 	case action == None:
-		return verdict{on: because(n, "not ready")}
+		return verdict{on: because(n, "is not ready")}
 	case action == Recreate && n.Held != "":
 		return verdict{action: action, on: because(n, n.Held)}
 	}
@@ -80,9 +80,9 @@ func (d *decider) before(n *Node) []Wait {
 		i, found := d.index[key]
 		switch {
 		case !found, !d.nodes[i].Wanted && !d.nodes[i].Recorded:
-			waits = on(waits, Wait{key, "not part of the graph"})
+			waits = on(waits, Wait{key, "is not part of the graph"})
 		case !d.nodes[i].Wanted:
-			waits = on(waits, Wait{key, "to be deleted"})
+			waits = on(waits, Wait{key, "is to be deleted"})
 		case ready(d.nodes[i]) || n.Applied && d.nodes[i].Presence == Present:
 		default:
 			waits = on(waits, d.cause(i))
@@ -98,7 +98,7 @@ func (d *decider) purge(i int, action Action) verdict {
 	why := obstacle(n)
 	switch {
 	case why == "" && n.Presence == Leaving:
-		why = "being deleted"
+		why = "is being deleted"
 	case why == "":
 		why = n.Held
 	}

@@ -92,7 +92,7 @@ func (d *decider) leave(i int, n *Node) verdict {
 	case action == Forget && !n.Tried:
 		return verdict{action: Forget}
 	case why == "" && action == Delete && n.Presence == Leaving:
-		why = "being deleted"
+		why = "is being deleted"
 	case why == "" && action == Delete:
 		why = n.Held
 	}

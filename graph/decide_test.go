@@ -134,13 +134,13 @@ func recording() map[string]rule {
 			nodes: []graph.Node{node("a", fresh), node("b", fresh, bare), node("c", fresh, bare, wave(7)), node("d"), node("x", old)},
 			want: []string{
 				"0 record b", "1 record c",
-				"a waits for b: not recorded yet", "x waits for b: not recorded yet",
+				"a waits for b: is not recorded yet", "x waits for b: is not recorded yet",
 			},
 		},
 		"record failed": {
 			why:   "it is not tried again in this pass, and nothing else is done",
 			nodes: []graph.Node{node("a", fresh), node("b", fresh, bare, tried)},
-			want:  []string{"a waits for b: not recorded yet", "record b waits for b: the last attempt failed"},
+			want:  []string{"a waits for b: is not recorded yet", "record b waits for b: could not be changed at the last attempt"},
 		},
 		"neither wanted nor recorded": {
 			why:   "nothing leads to it; it is not ours",
@@ -160,19 +160,19 @@ func waves() map[string]rule {
 		"the next wave waits": {
 			why:   "waves are barriers, and any numbers will do",
 			nodes: []graph.Node{node("a", unready, wave(-5)), node("b", fresh), node("c", fresh, wave(7))},
-			want:  []string{"a waits for a: not ready", "create b waits for a: not ready", "create c waits for a: not ready"},
+			want:  []string{"a waits for a: is not ready", "create b waits for a: is not ready", "create c waits for a: is not ready"},
 		},
 		"flicker": {
 			why:   "a node of an earlier wave that is unready again holds waves that have not started, and no others",
 			nodes: []graph.Node{node("a", failed), node("b", unready, wave(1)), node("c", changed, wave(2))},
-			want:  []string{"a waits for a: failed", "b waits for b: not ready", "update c waits for a: failed"},
+			want:  []string{"a waits for a: has failed", "b waits for b: is not ready", "update c waits for a: has failed"},
 		},
 		"a failure stops what follows": {
 			why:   "others of its wave go on",
 			nodes: []graph.Node{node("a", fresh, tried), node("b", fresh), node("c", fresh, needs("a")), node("d", fresh, needs("c"))},
 			want: []string{
-				"0 create b", "create a waits for a: the last attempt failed",
-				"create c waits for a: the last attempt failed", "create d waits for a: the last attempt failed",
+				"0 create b", "create a waits for a: could not be changed at the last attempt",
+				"create c waits for a: could not be changed at the last attempt", "create d waits for a: could not be changed at the last attempt",
 			},
 		},
 		"first causes": {
@@ -182,9 +182,9 @@ func waves() map[string]rule {
 				node("d", fresh, needs("c", "a")), node("e", changed, wave(1), needs("b", "d")),
 			},
 			want: []string{
-				"a waits for a: not ready", "create b waits for b: belongs to another",
-				"create c waits for a: not ready for b: belongs to another", "create d waits for a: not ready",
-				"update e waits for a: not ready for b: belongs to another",
+				"a waits for a: is not ready", "create b waits for b: belongs to another",
+				"create c waits for a: is not ready for b: belongs to another", "create d waits for a: is not ready",
+				"update e waits for a: is not ready for b: belongs to another",
 			},
 		},
 		"waits for a step of this plan": {
@@ -192,15 +192,15 @@ func waves() map[string]rule {
 			nodes: []graph.Node{node("a", fresh), node("b", fresh, wave(1)), node("c", replace), node("d", changed, needs("c"))},
 			want: []string{
 				"0 create a", "0 recreate c",
-				"update d waits for c: not recreated yet", "create b waits for a: not created yet",
+				"update d waits for c: is not recreated yet", "create b waits for a: is not created yet",
 			},
 		},
 		"needs nobody": {
 			why:   "a contradiction that Check reports is no reason to hang without a word",
 			nodes: []graph.Node{node("a", fresh, needs("missing")), node("b", fresh, needs("x")), node("c", fresh, needs("c")), node("x", old, needs("x"))},
 			want: []string{
-				"create a waits for missing: not part of the graph", "create b waits for x: to be deleted",
-				"create c waits for c: waiting for itself", "delete x waits for missing: not part of the graph",
+				"create a waits for missing: is not part of the graph", "create b waits for x: is to be deleted",
+				"create c waits for c: waits for itself", "delete x waits for missing: is not part of the graph",
 			},
 		},
 	}
@@ -211,12 +211,12 @@ func repairs() map[string]rule {
 		"drift": {
 			why:   "it is repaired while an earlier wave is unready",
 			nodes: []graph.Node{node("a", unready), node("b", drifted, wave(1)), node("c", lost, wave(2), needs("a"))},
-			want:  []string{"0 update b", "1 create c", "a waits for a: not ready"},
+			want:  []string{"0 update b", "1 create c", "a waits for a: is not ready"},
 		},
 		"drift without what it needs": {
 			why:   "what was deleted together comes back in its order",
 			nodes: []graph.Node{node("a", lost), node("b", lost, needs("a"))},
-			want:  []string{"0 create a", "create b waits for a: not created yet"},
+			want:  []string{"0 create a", "create b waits for a: is not created yet"},
 		},
 		"recreate": {
 			why:   "first it is deleted",
@@ -226,7 +226,7 @@ func repairs() map[string]rule {
 		"recreate, second half": {
 			why:   "it is created when it is gone",
 			nodes: []graph.Node{node("a", replace, leaving), node("b", replace, fresh)},
-			want:  []string{"0 create b", "create a waits for a: being deleted"},
+			want:  []string{"0 create b", "create a waits for a: is being deleted"},
 		},
 		"recreate what is held": {
 			why:   "to create it again is to delete it",
@@ -236,7 +236,7 @@ func repairs() map[string]rule {
 		"deleted by others": {
 			why:   "it comes back when it is gone",
 			nodes: []graph.Node{node("a", leaving)},
-			want:  []string{"create a waits for a: being deleted"},
+			want:  []string{"create a waits for a: is being deleted"},
 		},
 	}
 }
@@ -246,17 +246,17 @@ func purging() map[string]rule {
 		"before the end of the wave": {
 			why:   "the wave is not over",
 			nodes: []graph.Node{node("job", wave(1), purge(1)), node("b", unready, wave(1))},
-			want:  []string{"b waits for b: not ready", "complete job waits for b: not ready"},
+			want:  []string{"b waits for b: is not ready", "complete job waits for b: is not ready"},
 		},
 		"at the end of the wave": {
 			why:   "that it has worked is recorded first; the next wave waits until it is gone",
 			nodes: []graph.Node{node("job", wave(1), purge(1)), node("b", fresh, wave(2))},
-			want:  []string{"0 complete job", "create b waits for job: not purged yet"},
+			want:  []string{"0 complete job", "create b waits for job: is not purged yet"},
 		},
 		"recorded": {
 			why:   "then it is deleted",
 			nodes: []graph.Node{node("job", wave(1), purge(1), worked), node("b", fresh, wave(2))},
-			want:  []string{"0 purge job", "create b waits for job: not purged yet"},
+			want:  []string{"0 purge job", "create b waits for job: is not purged yet"},
 		},
 		"purged": {
 			why:   "it is not created again, and counts as ready",
@@ -266,27 +266,27 @@ func purging() map[string]rule {
 		"in a later wave": {
 			why:   "it lives until that is over",
 			nodes: []graph.Node{node("job", purge(3)), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
-			want:  []string{"0 create b", "complete job waits for b: not created yet", "create c waits for b: not created yet"},
+			want:  []string{"0 create b", "complete job waits for b: is not created yet", "create c waits for b: is not created yet"},
 		},
 		"that has ended": {
 			why:   "it is recorded before others can delete it",
 			nodes: []graph.Node{node("job", purge(3), over), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
-			want:  []string{"0 create b", "1 complete job", "create c waits for b: not created yet for job: not purged yet"},
+			want:  []string{"0 create b", "1 complete job", "create c waits for b: is not created yet for job: is not purged yet"},
 		},
 		"that has ended, recorded": {
 			why:   "it lives until the wave is over",
 			nodes: []graph.Node{node("job", purge(3), over, worked), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
-			want:  []string{"0 create b", "purge job waits for b: not created yet", "create c waits for b: not created yet"},
+			want:  []string{"0 create b", "purge job waits for b: is not created yet", "create c waits for b: is not created yet"},
 		},
 		"that has ended, recorded and deleted by others": {
 			why:   "it is not missed",
 			nodes: []graph.Node{node("job", purge(3), over, worked, lost), node("b", fresh, wave(3)), node("c", fresh, wave(4))},
-			want:  []string{"0 create b", "create c waits for b: not created yet"},
+			want:  []string{"0 create b", "create c waits for b: is not created yet"},
 		},
 		"beyond the last wave": {
 			why:   "that is the end of the last, and what is not wanted goes after it",
 			nodes: []graph.Node{node("job", purge(100)), node("x", old)},
-			want:  []string{"0 complete job", "delete x waits for job: not purged yet"},
+			want:  []string{"0 complete job", "delete x waits for job: is not purged yet"},
 		},
 		"a new desired state": {
 			why:   "it has not done that work",
@@ -326,7 +326,7 @@ func purging() map[string]rule {
 		"what needs it goes first": {
 			why:   "if that is purged, too",
 			nodes: []graph.Node{node("account", purge(0), worked), node("job", purge(0), worked, needs("account")), node("web", needs("account"))},
-			want:  []string{"0 purge job", "purge account waits for job: not purged yet"},
+			want:  []string{"0 purge job", "purge account waits for job: is not purged yet"},
 		},
 		"with repairs of its wave": {
 			why:   "purging ends the wave: it is attempted after all else, whatever its rank",
@@ -346,7 +346,7 @@ func departures() map[string]rule {
 		"after the wanted": {
 			why:   "what replaces it must be ready; what is gone is forgotten at once",
 			nodes: []graph.Node{node("a", unready), node("x", old), node("y", old, lost)},
-			want:  []string{"0 forget y", "a waits for a: not ready", "delete x waits for a: not ready"},
+			want:  []string{"0 forget y", "a waits for a: is not ready", "delete x waits for a: is not ready"},
 		},
 		"nothing is wanted": {
 			why:   "all goes in the order of ranks, without waiting between them",
@@ -356,25 +356,25 @@ func departures() map[string]rule {
 		"waves of deletion": {
 			why:   "a wave begins when the one before it is gone; those of application do not count",
 			nodes: []graph.Node{node("x", old, leaving, wave(1)), node("y", old, exit(1)), node("z", old, lost, exit(2))},
-			want:  []string{"0 forget z", "delete x waits for x: being deleted", "delete y waits for x: being deleted", "settled"},
+			want:  []string{"0 forget z", "delete x waits for x: is being deleted", "delete y waits for x: is being deleted", "settled"},
 		},
 		"the first that stays": {
 			why:   "a later wave names the first in the order of deletion",
 			nodes: []graph.Node{node("x", old, held), node("y", old, leaving, rank(1)), node("z", old, exit(1))},
 			want: []string{
-				"delete y waits for y: being deleted", "delete x waits for x: 2 instances exist",
-				"delete z waits for y: being deleted", "settled",
+				"delete y waits for y: is being deleted", "delete x waits for x: 2 instances exist",
+				"delete z waits for y: is being deleted", "settled",
 			},
 		},
 		"needs": {
 			why:   "what is needed stays until what needs it is gone",
 			nodes: []graph.Node{node("a", old), node("b", old, needs("a")), node("c", old, leaving, needs("b"))},
-			want:  []string{"delete a waits for c: being deleted", "delete b waits for c: being deleted", "delete c waits for c: being deleted", "settled"},
+			want:  []string{"delete a waits for c: is being deleted", "delete b waits for c: is being deleted", "delete c waits for c: is being deleted", "settled"},
 		},
 		"records contradict each other": {
 			why:   "needs win over waves, and do not count in a cycle: all goes in the end",
 			nodes: []graph.Node{node("a", old), node("b", old, exit(5), needs("a")), node("c", old, exit(6), needs("d")), node("d", old, exit(6), needs("c"))},
-			want:  []string{"0 delete b", "delete a waits for b: not deleted yet", "delete c waits for b: not deleted yet", "delete d waits for b: not deleted yet", "settled"},
+			want:  []string{"0 delete b", "delete a waits for b: is not deleted yet", "delete c waits for b: is not deleted yet", "delete d waits for b: is not deleted yet", "settled"},
 		},
 		"a cycle of records": {
 			why:   "nobody would ever go",
@@ -384,7 +384,7 @@ func departures() map[string]rule {
 		"orphans": {
 			why:   "they are released, in their turn, even if they are leaving or held",
 			nodes: []graph.Node{node("x", old, orphan, held), node("y", old, orphan, leaving), node("z", old, orphan, exit(1))},
-			want:  []string{"0 release x", "0 release y", "release z waits for x: not released yet", "settled"},
+			want:  []string{"0 release x", "0 release y", "release z waits for x: is not released yet", "settled"},
 		},
 		"held, to be deleted": {
 			why: "it says why; what goes after it waits, the rest goes on",
@@ -394,8 +394,8 @@ func departures() map[string]rule {
 			},
 			want: []string{
 				"0 delete base", "0 delete instance", "0 delete operator",
-				"delete account waits for operator: not deleted yet", "delete crd waits for crd: 2 instances exist",
-				"delete last waits for operator: not deleted yet", "settled",
+				"delete account waits for operator: is not deleted yet", "delete crd waits for crd: 2 instances exist",
+				"delete last waits for operator: is not deleted yet", "settled",
 			},
 		},
 		"belongs to another": {
@@ -411,19 +411,19 @@ func blocked() map[string]rule {
 		"not observed": {
 			why:   "absence is proven, never assumed",
 			nodes: []graph.Node{node("a", unseen), node("b", fresh, wave(1))},
-			want:  []string{"a waits for a: not observed yet", "create b waits for a: not observed yet"},
+			want:  []string{"a waits for a: is not observed yet", "create b waits for a: is not observed yet"},
 		},
 		"not observed, not wanted": {
 			why:   "it may exist",
 			nodes: []graph.Node{node("x", old, unseen)},
-			want:  []string{"delete x waits for x: not observed yet", "settled"},
+			want:  []string{"delete x waits for x: is not observed yet", "settled"},
 		},
 		"tried": {
 			why:   "one attempt in a pass, whatever it was",
 			nodes: []graph.Node{node("x", old, tried), node("y", old, lost, tried), node("z", old)},
 			want: []string{
-				"0 delete z", "delete x waits for x: the last attempt failed",
-				"forget y waits for y: the last attempt failed", "settled",
+				"0 delete z", "delete x waits for x: could not be changed at the last attempt",
+				"forget y waits for y: could not be changed at the last attempt", "settled",
 			},
 		},
 		"refused": {
@@ -439,11 +439,11 @@ func blocked() map[string]rule {
 				node("z", fresh, needs("a", "b", "c", "d", "e", "f", "g", "h", "i")),
 			},
 			want: []string{
-				"a waits for a: not ready", "b waits for b: not ready", "c waits for c: not ready", "d waits for d: not ready",
-				"e waits for e: not ready", "f waits for f: not ready", "g waits for g: not ready", "h waits for h: not ready",
-				"i waits for i: not ready",
-				"create z waits for a: not ready for b: not ready for c: not ready for d: not ready" +
-					" for e: not ready for f: not ready for g: not ready for h: not ready",
+				"a waits for a: is not ready", "b waits for b: is not ready", "c waits for c: is not ready", "d waits for d: is not ready",
+				"e waits for e: is not ready", "f waits for f: is not ready", "g waits for g: is not ready", "h waits for h: is not ready",
+				"i waits for i: is not ready",
+				"create z waits for a: is not ready for b: is not ready for c: is not ready for d: is not ready" +
+					" for e: is not ready for f: is not ready for g: is not ready for h: is not ready",
 			},
 		},
 	}

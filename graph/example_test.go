@@ -39,6 +39,6 @@ func Example() {
 	// Output:
 	// create database
 	// create settings
-	// database waits for database: not ready
-	// web waits for database: not ready
+	// database waits for database: is not ready
+	// web waits for database: is not ready
 }

@@ -273,9 +273,9 @@ func explains(nodes []Node, plan Plan) string {
 			switch {
 			case w.Why == "":
 				return fmt.Sprintf("%s waits for %s and does not say why", n.Key, w.Key)
-			case w.Why == "not part of the graph" && (!exists || !m.Wanted && !m.Recorded):
-			case w.Why == "to be deleted" && !m.Wanted:
-			case w.Why == "waiting for itself": // only with a cycle
+			case w.Why == "is not part of the graph" && (!exists || !m.Wanted && !m.Recorded):
+			case w.Why == "is to be deleted" && !m.Wanted:
+			case w.Why == "waits for itself": // only with a cycle
 			case len(cause.On) == 0 && cause.Action != None:
 			case len(cause.On) == 0 || cause.On[0].Key != w.Key:
 				return fmt.Sprintf("%s waits for %s, which is not a first cause: %v", n.Key, w.Key, cause)

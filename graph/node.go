@@ -145,7 +145,7 @@ func (a Action) String() string {
 	return "unknown"
 }
 
-// Wait names a node that is waited for, and what it lacks, as in "waiting for web: not ready".
+// Wait names a node that is waited for, and what it lacks, as the end of a sentence about it, as in "waiting for web: it is not ready".
 type Wait struct {
 	Key Key
 	Why string

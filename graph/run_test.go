@@ -92,9 +92,9 @@ func TestRunErrors(t *testing.T) {
 		t.Errorf("the end of a goroutine became %v", err)
 	}
 	wantPlan := []string{
-		"create a waits for a: the last attempt failed", "create b waits for b: the last attempt failed",
-		"create c waits for c: the last attempt failed", "create f waits for a: the last attempt failed",
-		"create e waits for a: the last attempt failed",
+		"create a waits for a: could not be changed at the last attempt", "create b waits for b: could not be changed at the last attempt",
+		"create c waits for c: could not be changed at the last attempt", "create f waits for a: could not be changed at the last attempt",
+		"create e waits for a: could not be changed at the last attempt",
 	}
 	if diff := cmp.Diff(wantPlan, lines(result.Plan)); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

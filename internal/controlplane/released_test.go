@@ -54,7 +54,7 @@ const script = "#!/bin/sh\necho released\n"
 
 func TestReleasedControlPlaneIsDownloaded(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the control plane of this test is a shell script")
+		t.Skip("a shell script stands in for the control plane, and Windows does not run it")
 	}
 	t.Parallel()
 	archive := packed(t, "devcluster", script)

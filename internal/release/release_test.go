@@ -146,7 +146,7 @@ func keys(files map[string]string) map[string]bool {
 // TestRelease makes a release as it is made: once before the digests of the control planes are committed, and once after.
 func TestRelease(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there is no control plane for it")
+		t.Skip("no control plane is released for Windows")
 	}
 	t.Parallel()
 	repo := repository(t)
@@ -384,7 +384,7 @@ func TestInterrupted(t *testing.T) {
 // TestOtherBytesOfTheSameVersion: what is tagged and published cannot be replaced.
 func TestOtherBytesOfTheSameVersion(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there is no control plane for it")
+		t.Skip("no control plane is released for Windows")
 	}
 	t.Parallel()
 	repo := repository(t)

@@ -136,21 +136,10 @@ func causes(plan graph.Plan) map[graph.Key]string {
 	all := map[graph.Key]string{}
 	for _, step := range plan.Waiting {
 		for _, wait := range step.On {
-			all[wait.Key] = predicate(wait.Why)
+			all[wait.Key] = wait.Why
 		}
 	}
 	return all
-}
-
-// predicate turns what a node lacks, in the words of package graph, into the end of a sentence about it.
-func predicate(why string) string {
-	switch first, _, _ := strings.Cut(why, " "); first {
-	case "not", "being", "waiting":
-		return "is " + why
-	case "failed":
-		return "has " + why
-	}
-	return why
 }
 
 // named returns the members that a message names.

@@ -27,7 +27,7 @@ import (
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
-// TestRefusals: what the API server says is told, and not taken for something else.
+// TestRefusals: a refusal is reported in the words of the API server, not as a missing permission or as a change meanwhile.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	things := schema.GroupResource{Group: thing.GroupVersion.Group, Resource: "things"}
@@ -143,7 +143,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestPauseUnseen: whoever may not read definitions is told what could not be seen, and not that there is nothing to pause.
+// TestPauseUnseen: a user who may not read definitions is told so, instead of that there is nothing to pause.
 func TestPauseUnseen(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

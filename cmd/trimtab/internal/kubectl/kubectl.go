@@ -30,7 +30,7 @@ func (c Commands) Line(namespace string, words ...string) string {
 	return strings.Join(all, " ")
 }
 
-// Kind returns how kubectl is told a kind: the kind, or its resource with the group if kubectl could take that for another one.
+// Kind returns the name of a kind for kubectl: the kind, or its resource with the group if several kinds have that name.
 func (c Commands) Kind(kind schema.GroupVersionKind) string {
 	word := strings.ToLower(kind.Kind)
 	if kind.Group == "" { // kubectl prefers the kinds of Kubernetes

@@ -36,7 +36,7 @@ type Cluster struct {
 	mapper   meta.RESTMapper
 	server   discovery.ServerResourcesInterface
 	now      func() time.Time
-	commands kubectl.Commands // what the user is told to run
+	commands kubectl.Commands // those that are printed
 
 	mu     sync.Mutex
 	unseen map[string]string // why something could not be read
@@ -54,7 +54,7 @@ type served struct {
 }
 
 // New returns a Cluster that reads through reader. server lists the kinds that there are. Flags are those of kubectl that name the
-// cluster; commands that the user is told to run have them, too.
+// cluster; printed commands repeat them.
 func New(reader client.Reader, mapper meta.RESTMapper, server discovery.ServerResourcesInterface, flags ...string) *Cluster {
 	return &Cluster{
 		reader: reader, mapper: mapper, server: server, now: time.Now, commands: kubectl.Commands{Flags: flags, Mapper: mapper},

@@ -71,7 +71,7 @@ func New(o Options) *Server {
 // Run watches what is shown until ctx ends.
 func (s *Server) Run(ctx context.Context) { s.changes.run(ctx) }
 
-// URL is the address that lets whoever opens it in. Browsers do not send what is behind the sign #; the page reads it.
+// URL is the address of the page, with the key. Browsers do not send the part after the #; the page reads it.
 func (s *Server) URL(at net.Addr) string { return "http://" + at.String() + "/#key=" + s.key }
 
 // Handler returns what serves requests that arrive at an address.

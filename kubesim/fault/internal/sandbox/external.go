@@ -54,12 +54,12 @@ func (s *Sandbox) checkCopy(then []history.Resource) error {
 	now := s.Resources()
 	for _, r := range then {
 		if !slices.Contains(now, r) {
-			return MisuseError(fmt.Sprintf("the Clone of a %T does not keep %s %s as it was when it was made; copy what is behind maps, slices and pointers", s.external.Fake, r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("%s %s in the Clone of a %T changes with the original; copy maps, slices and the values of pointers", r.Kind, r.ID, s.external.Fake))
 		}
 	}
 	for _, r := range now {
 		if !slices.Contains(then, r) {
-			return MisuseError(fmt.Sprintf("the Clone of a %T shows %s %s, which came later; copy what is behind maps, slices and pointers", s.external.Fake, r.Kind, r.ID))
+			return MisuseError(fmt.Sprintf("%s %s, which was made after the Clone of a %T, is in it; copy maps, slices and the values of pointers", r.Kind, r.ID, s.external.Fake))
 		}
 	}
 	return nil
