@@ -135,12 +135,12 @@ func TestMisuse(t *testing.T) {
 		"shallow Clone": {
 			why:      "a schedule would begin with what was made after it",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return shallow{empty()} }, Operator: Operator{SetUp: storing[shallow]}},
-			want:     "is in it; copy maps, slices and the values of pointers",
+			want:     ", which was made after it; copy maps, slices and the values of pointers",
 		},
 		"empty Clone": {
 			why:      "a schedule would begin without what there was",
 			scenario: Scenario{ExternalAPI: func() ExternalAPI { return torn{empty()} }, Operator: Operator{SetUp: storing[torn]}},
-			want:     "box box-1 in the Clone of a ",
+			want:     "loses or changes box box-1; copy maps, slices and the values of pointers",
 		},
 		"another Clone": {
 			why:      "a copy has to be as good as what it is of",

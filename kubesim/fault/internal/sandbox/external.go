@@ -54,12 +54,12 @@ func (s *Sandbox) checkCopy(then []history.Resource) error {
 	now := s.Resources()
 	for _, r := range then {
 		if !slices.Contains(now, r) {
-			return MisuseError(fmt.Sprintf("%s %s in the Clone of a %T changes with the original; copy maps, slices and the values of pointers", r.Kind, r.ID, s.external.Fake))
+			return MisuseError(fmt.Sprintf("the Clone of a %T loses or changes %s %s; copy maps, slices and the values of pointers", s.external.Fake, r.Kind, r.ID))
 		}
 	}
 	for _, r := range now {
 		if !slices.Contains(then, r) {
-			return MisuseError(fmt.Sprintf("%s %s, which was made after the Clone of a %T, is in it; copy maps, slices and the values of pointers", r.Kind, r.ID, s.external.Fake))
+			return MisuseError(fmt.Sprintf("the Clone of a %T has %s %s, which was made after it; copy maps, slices and the values of pointers", s.external.Fake, r.Kind, r.ID))
 		}
 	}
 	return nil
