@@ -108,32 +108,32 @@ func (t target) dashboard(name string) ui.Options {
 			return t.cluster()
 		},
 		Actions: []ui.Action{
-			t.action("reconcile", p, func(ctx context.Context, r model.Ref) (model.Change, error) {
-				return t.cluster().Reconcile(ctx, r, newToken())
+			t.action("reconcile", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) {
+				return c.Reconcile(ctx, r, newToken())
 			}),
-			t.action("pause", p, func(ctx context.Context, r model.Ref) (model.Change, error) {
-				c, err := t.cluster().Pause(ctx, r, "")
-				if c.Was != "" { // it is paused until some time
+			t.action("pause", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) {
+				change, err := c.Pause(ctx, r, "")
+				if change.Was != "" { // it is paused until some time
 					return model.Change{}, err
 				}
-				return c, err
+				return change, err
 			}),
-			t.action("resume", p, func(ctx context.Context, r model.Ref) (model.Change, error) { return t.cluster().Resume(ctx, r) }),
+			t.action("resume", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) { return c.Resume(ctx, r) }),
 		},
 	}
 }
 
 // action is a change that can be made to an object, if it would change something.
-func (t target) action(verb string, p *permissions, change func(context.Context, model.Ref) (model.Change, error)) ui.Action {
+func (t target) action(verb string, p *permissions, change func(context.Context, *model.Cluster, model.Ref) (model.Change, error)) ui.Action {
 	return ui.Action{
 		Verb:    verb,
 		Command: func(r model.Ref) string { return t.cluster().Verb(verb, r) },
-		For: func(ctx context.Context, o model.Object) (effects []string, offered bool) {
-			c, err := change(ctx, o.Ref)
-			return c.Effects, err == nil && c.Annotation != "" && p.mayPatch(ctx, t, o.Ref)
+		For: func(ctx context.Context, c *model.Cluster, o model.Object) (effects []string, offered bool) {
+			would, err := change(ctx, c, o.Ref)
+			return would.Effects, err == nil && would.Annotation != "" && p.mayPatch(ctx, t, o.Ref)
 		},
 		Do: func(ctx context.Context, r model.Ref, uid types.UID) error {
-			c, err := change(ctx, r)
+			c, err := change(ctx, t.cluster(), r)
 			switch {
 			case err != nil:
 				return err

@@ -47,8 +47,8 @@ type Action struct {
 	Verb string
 	// Command returns the command that does the same.
 	Command func(model.Ref) string
-	// For returns what follows from it for an object. It is not offered where it makes no sense, or the permissions do not suffice.
-	For func(context.Context, model.Object) (effects []string, offered bool)
+	// For returns what follows from it for an object of a cluster. It is not offered where it makes no sense, or the permissions do not suffice.
+	For func(context.Context, *model.Cluster, model.Object) (effects []string, offered bool)
 	// Do does it to the object with a UID. That another object has the name by now is an error.
 	Do func(context.Context, model.Ref, types.UID) error
 }
@@ -189,7 +189,7 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	why.Unseen = c.Unseen() // all that was not seen
 	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}}
 	for _, a := range s.options.Actions {
-		if effects, offered := a.For(ctx, why.Object); offered {
+		if effects, offered := a.For(ctx, c, why.Object); offered {
 			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects})
 		}
 	}

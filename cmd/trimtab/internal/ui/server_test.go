@@ -23,7 +23,7 @@ func dashboard(t *testing.T) (at *url.URL, key string, done *[]string) {
 	s := ui.New(ui.Options{Actions: []ui.Action{{
 		Verb:    "poke",
 		Command: func(model.Ref) string { return "poke" },
-		For:     func(context.Context, model.Object) ([]string, bool) { return nil, true },
+		For:     func(context.Context, *model.Cluster, model.Object) ([]string, bool) { return nil, true },
 		Do: func(_ context.Context, r model.Ref, uid types.UID) error {
 			if r.Name == "held" {
 				return errors.New("somebody holds it")
