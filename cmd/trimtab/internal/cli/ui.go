@@ -118,7 +118,9 @@ func (t target) dashboard(name string) ui.Options {
 				}
 				return change, err
 			}),
-			t.action("resume", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) { return c.Resume(ctx, r) }),
+			t.action("resume", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) {
+				return c.Resume(ctx, r)
+			}),
 		},
 	}
 }
