@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Name string
 	// Actions are what can be done to an object. Empty: the dashboard is read-only.
 	Actions []Action
+	// Operator is where the operator of the objects tells what it has done. Its zero value: it is not known.
+	Operator inspect.Operator
 }
 
 // Action is something that can be done to an object.
