@@ -253,6 +253,14 @@ func (c *Cluster) since(t metav1.Time) time.Duration {
 // Missing reports whether the object does not exist.
 func (o Object) Missing() bool { return o.missing }
 
+// Reported returns the state that the object's status has; empty if it has none, or cannot be read.
+func (o Object) Reported() string {
+	if o.live == nil {
+		return ""
+	}
+	return statusOf(o.live).State
+}
+
 // Conditions returns those of the object's status; none if it cannot be read.
 func (o Object) Conditions() []metav1.Condition {
 	if o.live == nil {

@@ -2,6 +2,7 @@
 
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
 import {ask, say} from "./server.js";
+import {states} from "./states.js";
 
 let busy = "";
 
@@ -12,6 +13,7 @@ export function object(v, draw) {
 		h("h1", null, named(o), " ", place(o)),
 		h("p", null, h("strong." + kind, {id: "state"}, sign + " " + word), " ", h("span.dim", null, "since ", age(o.since || o.created))),
 		o.message ? h("p", null, o.message) : null,
+		states(v.machine),
 		why(v.why),
 		v.commands.length ? h("section", null, h("h2", null, "What you can do"), h("ul.commands", null, v.commands.map(c => action(o, c, draw)))) : null,
 		h("div.columns", null,
