@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -34,6 +35,46 @@ func states(b tab, w *world) {
 	}
 	w.status(orders, map[string]any{"state": "Failed"})
 	b.until("the way back", `document.querySelectorAll(".transitions li").length === 2`)
+	b.run(chromedp.KeyEvent("u"))
+	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
+}
+
+// onAxis: what has happened is drawn on an axis of time, as wide as there is room.
+func onAxis(b tab, w *world) {
+	b.run(script(`[...document.querySelectorAll(".rows a")].find(a => a.innerText.includes("orders")).click()`))
+	b.until("the axis", `document.querySelector("h1").innerText.startsWith("Instance orders") && !!document.querySelector("#axis .track")`)
+	rows := eval[[]string](b, text("#axis .series"))
+	for _, want := range []string{"state", "Ready", "spec", "conditions"} {
+		if !strings.Contains(" "+strings.Join(rows, " ")+" ", " "+want+" ") {
+			b.t.Errorf("rows %q, want one that is called %s", rows, want)
+		}
+	}
+	row := func(name string) string {
+		return `[...[...document.querySelectorAll(".rows-of-time > div")].find(e => e.innerText.startsWith("` + name + `")).querySelectorAll(".span")]`
+	}
+	if got := eval[[]string](b, row("state")+`.map(e => e.innerText)`); strings.Join(got, " ") != "Creating Failed" {
+		b.t.Errorf("states on the axis %q, want those that were seen", got)
+	}
+	if !eval[bool](b, `(() => { const [a, z] = `+row("state")+`.map(e => e.getBoundingClientRect()), t = document.querySelector("#axis .track").getBoundingClientRect(); return a.left < z.left && Math.abs(a.right - z.left) < 12 && Math.abs(z.right - t.right) < 12 })()`) {
+		b.t.Error("the states do not follow each other until now")
+	}
+	if got := eval[[]string](b, row("Ready")+`.map(e => e.innerText)`); strings.Join(got, "") != "◂ False (CreateFailed)" {
+		b.t.Errorf("Ready on the axis %q, want since a time before what is shown", got)
+	}
+	b.run(script(`document.getElementById("window-all").focus()`), chromedp.KeyEvent(kb.Enter))
+	b.until("all", `document.getElementById("window-all").ariaPressed === "true"`)
+	if got := eval[[]string](b, row("Ready")+`.map(e => e.innerText)`); strings.Join(got, "") != "False (CreateFailed)" {
+		b.t.Errorf("Ready on the whole axis %q", got)
+	}
+	if !eval[bool](b, `document.activeElement.id === "window-all" && !!document.querySelector(".rows-of-time[aria-hidden=true]")`) {
+		b.t.Error("the focus was lost, or a screen reader is told what is drawn")
+	}
+	b.run(chromedp.EmulateViewport(400, 800))
+	if !eval[bool](b, `document.getElementById("axis").offsetHeight === 0 && document.querySelector("#timeline table").offsetHeight > 0`) {
+		b.t.Error("on a narrow screen, the list does not take the place of the axis")
+	}
+	b.run(chromedp.EmulateViewport(1280, 800))
+	picture(b, "states")
 	b.run(chromedp.KeyEvent("u"))
 	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
 }

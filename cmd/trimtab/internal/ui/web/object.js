@@ -1,5 +1,6 @@
 // The page of an object.
 
+import {axis} from "./axis.js";
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
 import {ask, say} from "./server.js";
 import {states} from "./states.js";
@@ -19,7 +20,7 @@ export function object(v, draw) {
 		h("div.columns", null,
 			h("section", {id: "tree"}, h("h2", null, "Made of"), h("ul.tree", null, branch(v.tree))),
 			v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null),
-		timeline(v.history),
+		timeline(v, draw),
 		unseen(v.why.unseen),
 	];
 }
@@ -63,9 +64,10 @@ const conditions = list => h("table", null,
 	h("thead", null, h("tr", null, ["Type", "Status", "Reason", "Since", "Message"].map(t => h("th", {scope: "col"}, t)))),
 	h("tbody", null, list.map(c => h("tr", null, h("td", null, c.type), h("td", null, c.status), h("td", null, c.reason), h("td", null, age(c.lastTransitionTime)), h("td", null, c.message)))));
 
-// timeline is what has happened, the newest first.
-const timeline = v => h("section", {id: "timeline"}, h("h2", null, "History"),
+// timeline is what has happened: drawn, and as a list, the newest first.
+const timeline = (v, draw) => h("section", {id: "timeline"}, h("h2", null, "History"),
+	axis(v.axis, query(v.why.object), draw),
 	h("table", null,
 		h("thead", null, h("tr", null, ["Age", "What", ""].map(t => h("th", {scope: "col"}, t)))),
-		h("tbody", null, [...v.moments].reverse().map(m => h("tr", null, h("td", null, age(m.at)), h("td", null, m.what), h("td", null, m.text))))),
-	h("p.dim", null, "Not known: " + v.limits.join("; ")));
+		h("tbody", null, [...v.history.moments].reverse().map(m => h("tr", null, h("td", null, age(m.at)), h("td", null, m.what), h("td", null, m.text))))),
+	h("p.dim", null, "Not known: " + v.history.limits.join("; ")));
