@@ -1,11 +1,16 @@
 package browser
 
 import (
+	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // states: where an object is among its states, and that follows it.
@@ -77,4 +82,39 @@ func onAxis(b tab, w *world) {
 	picture(b, "states")
 	b.run(chromedp.KeyEvent("u"))
 	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
+}
+
+// countdown: what comes next is counted down each second.
+func countdown(b tab, w *world) {
+	orders := w.object("cloud.trimtab.dev/v1", "Instance", "orders")
+	until := time.Now().Add(2*time.Hour + 30*time.Minute + 30*time.Second).UTC().Format(time.RFC3339)
+	w.annotate(orders, "trimtab.dev/paused", until)
+	b.run(script(`[...document.querySelectorAll(".rows a")].find(a => a.innerText.includes("orders")).click()`))
+	b.until("what comes next", `document.querySelectorAll("#next li").length === 1`)
+	if got := eval[[]string](b, text("#next li"))[0]; !strings.HasPrefix(got, "in 2h 30m: the pause ends") {
+		b.t.Errorf("what comes next is %q", got)
+	}
+	w.annotate(orders, "trimtab.dev/paused", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+	b.until("seconds", `/^in \d+s:$/.test(document.querySelector(".countdown").innerText)`)
+	b.run(script(`window.counted = document.querySelector(".countdown").innerText`))
+	b.until("another second", `/^(in \d+s|due now):$/.test(document.querySelector(".countdown").innerText) && parseInt(document.querySelector(".countdown").innerText.slice(3) || "0") < parseInt(counted.slice(3))`)
+	if role := eval[string](b, `document.querySelector(".countdown").role`); role != "timer" {
+		b.t.Errorf("the countdown is a %s", role)
+	}
+	w.annotate(orders, "trimtab.dev/paused", nil)
+	b.until("nothing that is known", `!document.getElementById("next") && !!document.getElementById("states")`)
+	b.run(chromedp.KeyEvent("u"))
+	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
+}
+
+// annotate sets an annotation of an object, or removes it if the value is nil.
+func (w *world) annotate(u *unstructured.Unstructured, name string, value any) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}})
+	if err == nil {
+		err = w.client.Patch(w.t.Context(), u, client.RawPatch(types.MergePatchType, body))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -19,7 +18,7 @@ const answered = 2 * time.Second
 // records returns what the flight recorder of the operator has about an object. Without an operator, or if it does not answer, there
 // are none.
 func (s *Server) records(ctx context.Context, o model.Object) ([]trace.Record, error) {
-	if s.options.Operator == (inspect.Operator{}) || o.UID == "" {
+	if s.options.Operator.URL == "" || o.UID == "" {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answered)

@@ -166,6 +166,7 @@ type page struct {
 	Tree       model.Object       `json:"tree"`
 	History    model.History      `json:"history"`
 	Machine    *machine           `json:"machine,omitempty"`
+	Next       []next             `json:"next"`
 	Axis       axis               `json:"axis"`
 	Commands   []command          `json:"commands"`
 }
@@ -202,6 +203,7 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 		Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{},
 		Machine: machineOf(c.Flow(ctx, why.Object), standing{why.Object.Reported(), why.Object.Reason, why.Object.Conditions()}, history.Moments),
 	}
+	p.Next = nextOf(why.Object.Paused, p.Conditions, records, time.Now())
 	p.Axis = axisOf(tree, p.Machine, history.Moments, records, time.Now())
 	for _, a := range s.options.Actions {
 		if effects, offered := a.For(ctx, c, why.Object); offered {

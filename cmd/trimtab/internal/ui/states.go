@@ -93,7 +93,7 @@ func machineOf(flow model.Flow, now standing, moments []model.Moment) *machine {
 		m.Limits = append(m.Limits, "no operator has reported a state of it yet")
 	}
 	if !slices.ContainsFunc(m.Edges, func(e edge) bool { return e.Times > 0 }) {
-		m.Limits = append(m.Limits, "no transition of it has been seen: it keeps none in its status, and what its operator has recorded is not known")
+		m.Limits = append(m.Limits, "no transition has been seen; neither its status nor a flight recorder tells of one")
 	}
 	if len(flow.Path) == 0 {
 		m.Limits = append(m.Limits, "the other states of its kind are not known")

@@ -69,7 +69,7 @@ func drawn(m *machine) string {
 // TestMachine: the path of the kind is drawn, the states that were seen, where the object is, and no transition that nobody saw.
 func TestMachine(t *testing.T) {
 	t.Parallel()
-	const unseen = "no transition of it has been seen: it keeps none in its status, and what its operator has recorded is not known"
+	const unseen = "no transition has been seen; neither its status nor a flight recorder tells of one"
 	const unknown = "the other states of its kind are not known"
 	condition := func(kind string, status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: status}}

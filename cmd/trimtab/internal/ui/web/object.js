@@ -2,6 +2,7 @@
 
 import {axis} from "./axis.js";
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
+import {next} from "./next.js";
 import {ask, say} from "./server.js";
 import {states} from "./states.js";
 
@@ -15,6 +16,7 @@ export function object(v, draw) {
 		h("p", null, h("strong." + kind, {id: "state"}, sign + " " + word), " ", h("span.dim", null, "since ", age(o.since || o.created))),
 		o.message ? h("p", null, o.message) : null,
 		states(v.machine),
+		next(v.next),
 		why(v.why),
 		v.commands.length ? h("section", null, h("h2", null, "What you can do"), h("ul.commands", null, v.commands.map(c => action(o, c, draw)))) : null,
 		h("div.columns", null,

@@ -40,7 +40,7 @@ function svg(name, attributes, ...children) {
 function drawing(m) {
 	const at = Object.fromEntries(m.states.map(s => [s.name, {x: s.column * place.w + box.w / 2, y: s.row * place.h + box.h / 2, ...s}]));
 	const head = svg("marker", {id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto-start-reverse"}, svg("path", {d: "M0 0 8 4 0 8z"}));
-	return svg("svg", {"aria-hidden": "true", class: "arrows", viewBox: `0 0 ${m.columns * place.w} ${m.rows * place.h}`, width: `${m.columns * place.w / 16}rem`},
+	return svg("svg", {"aria-hidden": "true", class: "arrows", viewBox: `0 0 ${m.columns * place.w} ${m.rows * place.h - 32}`, width: `${m.columns * place.w / 16}rem`},
 		svg("defs", {}, head),
 		...m.edges.map(e => svg("path", {d: arrow(at[e.from], at[e.to]), class: e.times ? "seen" : "usual", "marker-end": "url(#head)", "data-edge": e.from + " " + e.to})));
 }
