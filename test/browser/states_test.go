@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // states: where an object is among its states, and that follows it.
@@ -116,5 +117,115 @@ func (w *world) annotate(u *unstructured.Unstructured, name string, value any) {
 	}
 	if err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// inWaves is a component whose second wave is not ready, because of the Secret that a Pod of it needs.
+const inWaves = `
+apiVersion: guestbooks.trimtab.dev/v1
+kind: Guestbook
+metadata: {name: waves}
+spec: {}
+status:
+  observedGeneration: 1
+  state: Processing
+  message: Instance waves is not ready
+  inventory:
+  - {version: v1, kind: ConfigMap, namespace: NS, name: w1}
+  - {version: v1, kind: ConfigMap, namespace: NS, name: w2}
+  - {version: v1, kind: ConfigMap, namespace: NS, name: w3}
+  - {group: cloud.trimtab.dev, version: v1, kind: Instance, namespace: NS, name: waves, applyOrder: 1, phase: Creating, dependsOn: [/ConfigMap/NS/w1]}
+  - {version: v1, kind: Secret, namespace: NS, name: later, applyOrder: 2, phase: ScheduledForApplication}
+  conditions: [{type: Ready, status: Unknown, reason: Processing, message: Instance waves is not ready, lastTransitionTime: "2026-01-05T03:04:05Z"}]
+---
+apiVersion: cloud.trimtab.dev/v1
+kind: Instance
+metadata: {name: waves}
+spec: {size: small, login: {name: login}, connection: {name: connection}}
+status:
+  observedGeneration: 1
+  state: Pending
+  message: 'waiting for Secret login: it does not exist'
+  conditions: [{type: Ready, status: "False", reason: DependenciesNotReady, message: 'waiting for Secret login: it does not exist', lastTransitionTime: "2026-01-05T03:04:05Z"}]
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: w1}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: w2}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: w3}}
+`
+
+// waves: the tree shows what a component is made of in the order in which it is applied, and the path to what it waits for.
+func waves(b tab, w *world) {
+	created := w.put(strings.ReplaceAll(inWaves, "NS", w.namespace))
+	b.until("the component", `[...document.querySelectorAll(".rows a")].some(a => a.innerText.includes("Guestbook waves"))`)
+	b.run(script(`[...document.querySelectorAll(".rows a")].find(a => a.innerText.includes("Guestbook waves")).click()`))
+	b.until("the tree", `document.querySelectorAll(".waves > li").length === 3`)
+	want := []string{"Wave 0: ✔ ready ✔ 3 × ConfigMap", "Wave 1: ✗ not ready", "Wave 2: ○ waits ○ Secret later Held waits for wave 1"}
+	for i, got := range eval[[]string](b, text(".waves > li")) {
+		if !strings.HasPrefix(got, want[i]) {
+			b.t.Errorf("wave %d is %q, want %q", i, got, want[i])
+		}
+	}
+	path := []string{"Guestbook waves is blocked", "Instance waves blocks", "Secret login root cause"}
+	got := eval[[]string](b, `[...document.querySelectorAll("#tree .on-path > div")].map(e => e.querySelector("a").innerText + " " + e.querySelector(".blocks").innerText)`)
+	if diff := cmp.Diff(path, got); diff != "" {
+		b.t.Errorf("the blocking path (-want +got):\n%s", diff)
+	}
+	if tops := eval[int](b, `new Set([...document.querySelectorAll(".waves > li")].map(e => e.getBoundingClientRect().top)).size`); tops != 1 {
+		b.t.Error("where there is room, the waves are not side by side")
+	}
+	b.run(script(`document.querySelector("#tree summary").focus()`), chromedp.KeyEvent(kb.Enter))
+	b.until("the three", `document.querySelectorAll("#tree details[open] li").length === 3`)
+	w.status(created[1], map[string]any{"message": "waiting for Secret login: it does not exist yet"})
+	b.until("another drawing", `document.querySelector("#tree").innerText.includes("exist yet")`)
+	if !eval[bool](b, `document.querySelectorAll("#tree details[open] li").length === 3 && document.activeElement.tagName === "SUMMARY"`) {
+		b.t.Error("what was opened was closed, or the focus was lost, when the page was drawn again")
+	}
+	looksOfPage(b)
+	picture(b, "tree")
+	b.run(chromedp.KeyEvent("u"))
+	for _, u := range created {
+		if err := w.client.Delete(w.t.Context(), u); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	b.until("the list without them", `document.querySelectorAll(".rows a").length === 3`)
+}
+
+// put creates the objects of manifests, and returns them.
+func (w *world) put(manifests string) (all []*unstructured.Unstructured) {
+	w.t.Helper()
+	for text := range strings.SplitSeq(manifests, "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			w.t.Fatal(err)
+		}
+		u.SetNamespace(w.namespace)
+		status, has := u.Object["status"]
+		if err := w.client.Create(w.t.Context(), u); err != nil {
+			w.t.Fatal(err)
+		}
+		if has {
+			w.status(u, status)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// looksOfPage: in light and dark, and from the narrowest to the widest screen, the page that is shown can be read.
+func looksOfPage(b tab) {
+	for _, preferred := range []string{"dark", "light"} {
+		b.run(scheme(preferred))
+		for _, width := range []int64{320, 768, 3840, 1280} {
+			b.run(chromedp.EmulateViewport(width, 800))
+			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				b.t.Errorf("%s at %d pixels: the page is %d wide", preferred, width, wide)
+			}
+			if low := eval[[]string](b, contrasts); len(low) > 0 {
+				b.t.Errorf("%s at %d pixels: too little contrast of %q", preferred, width, low)
+			}
+		}
 	}
 }

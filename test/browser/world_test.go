@@ -91,6 +91,7 @@ func newWorld(t *testing.T) *world {
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/cloud/crds"))
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/webpage/crds"))
+	testenv.InstallFS(t, cfg, os.DirFS("../../samples/guestbook/crds"))
 	w := &world{t, cfg, testenv.Client(t, cfg, clientgoscheme.AddToScheme), testenv.Namespace(t, cfg)}
 	owners := map[string]*unstructured.Unstructured{}
 	for text := range strings.SplitSeq(shop, "\n---\n") {

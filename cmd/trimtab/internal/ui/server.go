@@ -163,7 +163,7 @@ func groupsOf(objects []model.Object) []group {
 type page struct {
 	Why        model.Explanation  `json:"why"`
 	Conditions []metav1.Condition `json:"conditions"`
-	Tree       model.Object       `json:"tree"`
+	Tree       branch             `json:"tree"`
 	History    model.History      `json:"history"`
 	Machine    *machine           `json:"machine,omitempty"`
 	Next       []next             `json:"next"`
@@ -200,7 +200,7 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 		why.Unseen = append(why.Unseen, missed.Error())
 	}
 	p := page{
-		Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{},
+		Why: why, Tree: treeOf(tree, why.Chain), History: history, Conditions: why.Object.Conditions(), Commands: []command{},
 		Machine: machineOf(c.Flow(ctx, why.Object), standing{why.Object.Reported(), why.Object.Reason, why.Object.Conditions()}, history.Moments),
 	}
 	p.Next = nextOf(why.Object.Paused, p.Conditions, records, time.Now())

@@ -5,6 +5,7 @@ import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
 import {next} from "./next.js";
 import {ask, say} from "./server.js";
 import {states} from "./states.js";
+import {tree} from "./tree.js";
 
 let busy = "";
 
@@ -19,9 +20,8 @@ export function object(v, draw) {
 		next(v.next),
 		why(v.why),
 		v.commands.length ? h("section", null, h("h2", null, "What you can do"), h("ul.commands", null, v.commands.map(c => action(o, c, draw)))) : null,
-		h("div.columns", null,
-			h("section", {id: "tree"}, h("h2", null, "Made of"), h("ul.tree", null, branch(v.tree))),
-			v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null),
+		tree(v.tree),
+		v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null,
 		timeline(v, draw),
 		unseen(v.why.unseen),
 	];
@@ -52,14 +52,6 @@ function action(o, c, draw) {
 		});
 	}
 	return h("li", null, act, h("code", null, c.text), copy, c.effects ? h("span.dim", null, c.effects.join("; ")) : null);
-}
-
-function branch(o) {
-	const [kind, sign, word] = tone(o);
-	const what = o.relation === "external" ? h("span", null, "external " + o.name) : h("a", {href: link(o)}, named(o));
-	return h("li", null,
-		h("div", null, h("span." + kind, null, sign), what, place(o), h("span." + kind, null, word), o.ready && o.ready !== "True" && o.message ? h("span.dim", null, o.message) : null),
-		o.objects ? h("ul", null, o.objects.map(branch)) : null);
 }
 
 const conditions = list => h("table", null,
