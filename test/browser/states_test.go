@@ -39,6 +39,7 @@ func states(b tab, w *world) {
 	if !eval[bool](b, `boxes[0].top === boxes[1].top && boxes[1].right < boxes[2].left && boxes[3].top > boxes[0].bottom`) {
 		b.t.Error("the path is not in the first row, from left to right, and the failure below it")
 	}
+	picture(b, "states")
 	w.status(orders, map[string]any{"state": "Failed"})
 	b.until("the way back", `document.querySelectorAll(".transitions li").length === 2`)
 	b.run(chromedp.KeyEvent("u"))
@@ -80,7 +81,6 @@ func onAxis(b tab, w *world) {
 		b.t.Error("on a narrow screen, the list does not take the place of the axis")
 	}
 	b.run(chromedp.EmulateViewport(1280, 800))
-	picture(b, "states")
 	b.run(chromedp.KeyEvent("u"))
 	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
 }
@@ -91,8 +91,8 @@ func countdown(b tab, w *world) {
 	until := time.Now().Add(2*time.Hour + 30*time.Minute + 30*time.Second).UTC().Format(time.RFC3339)
 	w.annotate(orders, "trimtab.dev/paused", until)
 	b.run(script(`[...document.querySelectorAll(".rows a")].find(a => a.innerText.includes("orders")).click()`))
-	b.until("what comes next", `document.querySelectorAll("#next li").length === 1`)
-	if got := eval[[]string](b, text("#next li"))[0]; !strings.HasPrefix(got, "in 2h 30m: the pause ends") {
+	b.until("what comes next", `document.querySelectorAll("#due li").length === 1`)
+	if got := eval[[]string](b, text("#due li"))[0]; !strings.HasPrefix(got, "in 2h 30m: the pause ends") {
 		b.t.Errorf("what comes next is %q", got)
 	}
 	w.annotate(orders, "trimtab.dev/paused", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
@@ -103,7 +103,7 @@ func countdown(b tab, w *world) {
 		b.t.Errorf("the countdown is a %s", role)
 	}
 	w.annotate(orders, "trimtab.dev/paused", nil)
-	b.until("nothing that is known", `!document.getElementById("next") && !!document.getElementById("states")`)
+	b.until("nothing that is known", `!document.getElementById("due") && !!document.getElementById("states")`)
 	b.run(chromedp.KeyEvent("u"))
 	b.until("the list", `document.querySelector("h1").innerText === "Needs attention"`)
 }
@@ -183,6 +183,7 @@ func waves(b tab, w *world) {
 		b.t.Error("what was opened was closed, or the focus was lost, when the page was drawn again")
 	}
 	looksOfPage(b)
+	b.run(script(`document.querySelector("#tree").scrollIntoView()`))
 	picture(b, "tree")
 	b.run(chromedp.KeyEvent("u"))
 	for _, u := range created {

@@ -2,7 +2,7 @@
 
 import {h} from "./dom.js";
 
-export const next = list => list && list.length ? h("section", {id: "next"}, h("h2", null, "Next"),
+export const next = list => list && list.length ? h("section", {id: "due"}, h("h2", null, "Next"),
 	h("ul", null, list.map(n => h("li", null, n.at ? countdown(n.at) : null, n.at ? " " : null, n.text, " ", h("span.dim", null, "(" + n.known + ")"))))) : null;
 
 // countdown is the time until something is due. It goes on by itself; a screen reader is not told each second.
