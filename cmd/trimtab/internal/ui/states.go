@@ -82,11 +82,8 @@ func machineOf(flow model.Flow, now standing, moments []model.Moment) *machine {
 	for i := range m.States {
 		s := &m.States[i]
 		s.Seen, s.Failure = slices.Contains(seen, s.Name), s.Name == flow.Failure
-		if s.Present = s.Name == present; s.Present {
-			s.Failure, s.Since = s.Failure || failed(now.Conditions), entered(moments, present)
-			if now.Reason != present {
-				s.Reason = now.Reason
-			}
+		if s.Name == present {
+			s.be(now, entered(moments, present))
 		}
 	}
 	if present == "" {
@@ -99,6 +96,15 @@ func machineOf(flow model.Flow, now standing, moments []model.Moment) *machine {
 		m.Limits = append(m.Limits, "the other states of its kind are not known")
 	}
 	return m
+}
+
+// be makes a state the present one.
+func (s *state) be(now standing, since metav1.Time) {
+	s.Present, s.Since = true, since
+	s.Failure = s.Failure || failed(now.Conditions)
+	if now.Reason != s.Name {
+		s.Reason = now.Reason
+	}
 }
 
 // failed reports whether conditions say that something has failed.

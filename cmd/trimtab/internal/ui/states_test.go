@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func drawn(m *machine) string {
 	if m == nil {
 		return "nothing"
 	}
-	rows := make([]string, m.Rows)
+	rows := slices.Repeat([]string{""}, m.Rows)
 	for _, s := range m.States {
 		text := s.Name
 		if s.Seen && !s.Present {
@@ -82,11 +83,14 @@ func TestMachine(t *testing.T) {
 		want    []string
 	}{
 		"only now": {
-			"the path is what is usual, and nothing else is claimed", externalFlow, standing{State: "Creating", Reason: "Creating"}, nil,
+			"the path is what is usual, and nothing else is claimed", externalFlow,
+			standing{State: "Creating", Reason: "Creating"},
+			nil,
 			[]string{"Pending Creating* Succeeded", "Pending > Creating usual", "Creating > Succeeded usual", unseen},
 		},
 		"seen": {
-			"what was seen takes the place of what is usual, and times are counted", externalFlow, standing{State: "Failed", Reason: "CreateFailed"},
+			"what was seen takes the place of what is usual, and times are counted", externalFlow,
+			standing{State: "Failed", Reason: "CreateFailed"},
 			moved("Pending > Creating", "Creating > Failed", "Failed > Creating", "Creating > Failed"),
 			[]string{
 				"Pending+ Creating+ Succeeded", "Failed!*CreateFailed@3",
@@ -94,36 +98,48 @@ func TestMachine(t *testing.T) {
 			},
 		},
 		"another way": {
-			"the usual way to a state is not drawn beside one that was seen", externalFlow, standing{State: "Succeeded", Reason: "Available"},
+			"the usual way to a state is not drawn beside one that was seen", externalFlow,
+			standing{State: "Succeeded", Reason: "Available"},
 			moved("Pending > Creating", "Creating > Verifying", "Verifying > Succeeded"),
 			[]string{"Pending+ Creating+ Verifying+ Succeeded*Available@2", "Pending > Creating 1x@0", "Creating > Verifying 1x@1", "Verifying > Succeeded 1x@2"},
 		},
 		"conditions": {
 			"the conditions Creating and Failed stay, so it was in these states; that of Updating says nothing", externalFlow,
-			standing{State: "Succeeded", Conditions: append(condition("Failed", "False"), condition("Updating", "False")...)}, nil,
+			standing{State: "Succeeded", Conditions: append(condition("Failed", "False"), condition("Updating", "False")...)},
+			nil,
 			[]string{"Pending Creating Succeeded*", "Failed+!", "Pending > Creating usual", "Creating > Succeeded usual", unseen},
 		},
 		"moved on": {
-			"the last transition that was seen leads elsewhere, so it is not known since when it is there", externalFlow, standing{State: "Updating"},
+			"the last transition that was seen leads elsewhere, so it is not known since when it is there", externalFlow,
+			standing{State: "Updating"},
 			moved("Creating > Succeeded"),
 			[]string{"Pending Creating+ Succeeded+", "Updating*", "Creating > Succeeded 1x@0", "Pending > Creating usual"},
 		},
 		"stalled": {
-			"a condition tells of a failure where the state does not", model.Flow{}, standing{State: "Stuck", Conditions: condition("Stalled", "True")}, nil,
+			"a condition tells of a failure where the state does not",
+			model.Flow{},
+			standing{State: "Stuck", Conditions: condition("Stalled", "True")},
+			nil,
 			[]string{"Stuck!*", unseen, unknown},
 		},
 		"another kind": {
-			"a state that trimtab does not have: the path is not that of the kind", externalFlow, standing{State: "Blue"}, moved("Green > Blue"),
+			"a state that trimtab does not have: the path is not that of the kind", externalFlow,
+			standing{State: "Blue"},
+			moved("Green > Blue"),
 			[]string{"Green+ Blue*@0", "Green > Blue 1x@0", unknown},
 		},
 		"new": {
-			"no operator has seen it", externalFlow, standing{}, nil,
+			"no operator has seen it", externalFlow,
+			standing{},
+			nil,
 			[]string{"Pending Creating Succeeded", "Pending > Creating usual", "Creating > Succeeded usual", "no operator has reported a state of it yet", unseen},
 		},
 		"reason": {"an object without a state has a reason", model.Flow{}, standing{Reason: "Degraded"}, nil, []string{"Degraded*", unseen, unknown}},
 		"silent": {"a ConfigMap has none", model.Flow{}, standing{}, nil, []string{"nothing"}},
 		"many": {
-			"five in a row, and not more than can be looked at", model.Flow{}, standing{State: "s1"},
+			"five in a row, and not more than can be looked at",
+			model.Flow{},
+			standing{State: "s1"},
 			moved("s1 > s2", "s3 > s4", "s5 > s6", "s7 > s8", "s9 > s10", "s11 > s12", "s13 > s14", "s15 > s16", "s17 > s1"),
 			[]string{
 				"s4+ s5+ s6+ s7+ s8+", "s9+ s10+ s11+ s12+ s13+", "s14+ s15+ s16+ s17+ s1*@8",

@@ -107,7 +107,7 @@ func (b *branch) wave(order *int16) *wave {
 }
 
 // place orders waves. What has no order, such as what dependents own, is not waited for and comes last.
-func (w wave) place() int {
+func (w *wave) place() int {
 	if w.Order == nil {
 		return math.MaxInt
 	}

@@ -31,7 +31,7 @@ func objectOf(text string, below ...model.Object) model.Object {
 }
 
 // lines returns a tree in lines: the objects, what they have to do with the first one, and the waves and folds between.
-func (b branch) lines(indent string) []string {
+func (b *branch) lines(indent string) []string {
 	all := []string{strings.TrimSpace(indent + b.String() + " " + string(b.Blocks))}
 	for _, w := range b.Waves {
 		if w.Order != nil {
@@ -105,7 +105,8 @@ func TestTree(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(tt.o)
-			got := treeOf(tt.o, tt.chain).lines("")
+			tree := treeOf(tt.o, tt.chain)
+			got := tree.lines("")
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
 			}

@@ -19,7 +19,7 @@ export function states(m) {
 // one is a state. What it is to the object is said by a sign, a word and its border.
 function one(s) {
 	const sign = s.failure ? "✗ " : s.present ? "◉ " : s.seen ? "✔ " : "";
-	const word = s.present ? [s.failure ? "now, failed" : "now", s.since ? [" for ", age(s.since)] : null] : s.seen ? (s.failure ? "failed before" : "was here") : "not seen";
+	const word = s.present ? ["now", s.since ? [" for ", age(s.since)] : null, s.failure ? ", failed" : null] : s.seen ? (s.failure ? "failed before" : "was here") : "not seen";
 	const li = h("li" + (s.present ? ".now" : "") + (s.failure ? ".failure" : "") + (s.seen ? "" : ".unseen"), null,
 		h("b", null, sign + s.name), h("span", null, word), s.reason ? h("span", null, s.reason) : null);
 	if (s.present) li.setAttribute("aria-current", "step");
