@@ -112,8 +112,8 @@ func TestMachine(t *testing.T) {
 		"moved on": {
 			"the last transition that was seen leads elsewhere, so it is not known since when it is there", externalFlow,
 			standing{State: "Updating"},
-			moved("Creating > Succeeded"),
-			[]string{"Pending Creating+ Succeeded+", "Updating*", "Creating > Succeeded 1x@0", "Pending > Creating usual"},
+			moved("Creating > Succeeded", "Succeeded > Updating", "Updating > Succeeded"),
+			[]string{"Pending Creating+ Succeeded+", "Updating*", "Creating > Succeeded 1x@0", "Succeeded > Updating 1x@1", "Updating > Succeeded 1x@2", "Pending > Creating usual"},
 		},
 		"stalled": {
 			"a condition tells of a failure where the state does not",
