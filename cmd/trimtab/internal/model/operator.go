@@ -19,8 +19,11 @@ type Operator struct {
 	// Holder is the process that leads; empty if the lease was released.
 	Holder string `json:"holder,omitempty"`
 	// Leads: the lease has not run out. Seen is how long ago it was renewed.
-	Leads bool          `json:"leads"`
-	Seen  time.Duration `json:"-"`
+	Leads   bool          `json:"leads"`
+	Seen    time.Duration `json:"-"`
+	Renewed metav1.Time   `json:"renewed"`
+	// Kinds are those whose status it may write. Only [Cluster.Operators] says them.
+	Kinds []string `json:"kinds,omitempty"`
 
 	acquired metav1.Time
 }
@@ -92,7 +95,7 @@ func (c *Cluster) operatorBy(lease *unstructured.Unstructured) Operator {
 	text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
 	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
 	renewed, err := time.Parse(time.RFC3339Nano, text)
-	op.Seen = c.now().Sub(renewed).Truncate(time.Second)
+	op.Seen, op.Renewed = c.now().Sub(renewed).Truncate(time.Second), metav1.NewTime(renewed)
 	op.Leads = err == nil && op.Holder != "" && op.Seen <= time.Duration(seconds)*time.Second
 	text, _, _ = unstructured.NestedString(lease.Object, "spec", "acquireTime")
 	if acquired, err := time.Parse(time.RFC3339Nano, text); err == nil {
