@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ const describedWithin = 5 * time.Second
 func (p *process) describe(r *http.Request) running.Operator {
 	ctx, cancel := context.WithTimeout(r.Context(), describedWithin)
 	defer cancel()
-	o := running.Operator{Name: p.design.options.Name, Version: version(), Namespace: p.target.namespace, Started: p.began}
+	o := running.Operator{Name: p.design.options.Name, Version: version(), Namespace: p.target.namespace, Started: p.began, Controllers: p.design.described()}
 	if p.settings.leaderElect {
 		o.Lease = p.lease()
 	}
@@ -35,6 +36,15 @@ func (p *process) describe(r *http.Request) running.Operator {
 	o.Missing, o.Grant = p.access.lacks(), p.access.grant
 	o.Requests = p.requests.describe(ctx, p.access.reviews)
 	return o
+}
+
+// described returns the controllers that have a name, which are those of trimtab.
+func (d *design) described() (all []running.Controller) {
+	for name, kind := range d.named {
+		all = append(all, running.Controller{Name: name, APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
+	}
+	slices.SortFunc(all, func(a, b running.Controller) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // failing returns the checks that fail, and how many there are.

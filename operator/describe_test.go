@@ -46,6 +46,9 @@ func TestDescription(t *testing.T) {
 	if !d.Leads || d.Name != "described" || d.Lease != in.namespace+"/described" || d.Started.IsZero() {
 		t.Errorf("%+v, want the leader of described", d)
 	}
+	if diff := cmp.Diff([]described.Controller{{Name: "probe", APIVersion: "probe.trimtab.dev/v1", Kind: "Probe"}}, d.Controllers); diff != "" {
+		t.Errorf("controllers (-want +got)\n%s", diff)
+	}
 	if len(d.Failing) > 0 || len(d.Missing) > 0 || d.Checks < 3 {
 		t.Errorf("failing %v of %d checks, missing %v; want nothing of at least 3", d.Failing, d.Checks, d.Missing)
 	}

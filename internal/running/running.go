@@ -18,6 +18,8 @@ type Operator struct {
 	Lease string `json:"lease,omitempty"`
 	// Leads reports whether this process works on objects. Without leader election, it does once it has started.
 	Leads bool `json:"leads"`
+	// Controllers are those of trimtab.
+	Controllers []Controller `json:"controllers,omitempty"`
 	// Failing are the health checks that fail, by name, those of /livez first.
 	Failing []Check `json:"failing,omitempty"`
 	// Checks is how many health checks there are.
@@ -29,6 +31,13 @@ type Operator struct {
 	Grant string `json:"grant,omitempty"`
 	// Requests are those to the API server since the start, by verb and resource.
 	Requests []Requests `json:"requests,omitempty"`
+}
+
+// Controller is one of an operator's, and the kind that it reconciles.
+type Controller struct {
+	Name       string `json:"name"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 }
 
 // Check is a health check that fails.

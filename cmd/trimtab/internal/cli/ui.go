@@ -36,7 +36,7 @@ func newUI() *cobra.Command {
 			"make the operator reachable; with --operator, it is also asked for its queue, passes, requests and permissions.",
 		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080\n" +
 			"  kubectl trimtab ui --operator http://127.0.0.1:8082",
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := onLoopback(address); err != nil {
 				return err

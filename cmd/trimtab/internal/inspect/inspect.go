@@ -70,6 +70,9 @@ func (o Operator) get(ctx context.Context, path string, read func(io.Reader) err
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		if answer.StatusCode == http.StatusNotFound {
+			return fmt.Errorf("the operator at %s is of an older version of trimtab, which does not serve %s; build it with the version of this program, or use that one's", o.URL, r.URL.Path)
+		}
 		return fmt.Errorf("ask the operator at %s: %s: %s", o.URL, answer.Status, strings.TrimSpace(string(said)))
 	}
 	if err := read(answer.Body); err != nil {

@@ -66,12 +66,21 @@ func (a *asking) away(ctx context.Context, o Object) *Cause {
 // operatorOf returns the operator that looks after the objects of a kind. It is recognized by its role: one of the name of the
 // lease that allows to write the status of the kind, as trimtab's manifests have it.
 func (c *Cluster) operatorOf(ctx context.Context, of Ref) (Operator, bool) {
-	if !ofOperator(of.gvk().Group) {
+	all := c.operatorsOf(ctx, of)
+	if len(all) == 0 {
 		return Operator{}, false
+	}
+	return all[0], true
+}
+
+// operatorsOf returns all that may be meant by operatorOf.
+func (c *Cluster) operatorsOf(ctx context.Context, of Ref) (found []Operator) {
+	if !ofOperator(of.gvk().Group) {
+		return nil
 	}
 	mapping, err := c.mapper.RESTMapping(of.gvk().GroupKind(), of.gvk().Version)
 	if err != nil {
-		return Operator{}, false
+		return nil
 	}
 	all := c.running(ctx)
 	roles := map[string]bool{}
@@ -82,10 +91,10 @@ func (c *Cluster) operatorOf(ctx context.Context, of Ref) (Operator, bool) {
 	}
 	for _, lease := range all.leases {
 		if roles[lease.GetName()] {
-			return c.operatorBy(&lease), true
+			found = append(found, c.operatorBy(&lease))
 		}
 	}
-	return Operator{}, false
+	return found
 }
 
 // operatorBy returns the operator that has a lease.

@@ -14,15 +14,13 @@ import (
 // Operators returns the operators that look after the kinds of the cluster, as their leases show them.
 func (c *Cluster) Operators(ctx context.Context) (all []Operator) {
 	for _, kind := range c.Kinds() {
-		op, found := c.operatorOf(ctx, Ref{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
-		if !found {
-			continue
+		for _, op := range c.operatorsOf(ctx, Ref{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}) {
+			at := slices.IndexFunc(all, func(o Operator) bool { return o.Namespace == op.Namespace && o.Name == op.Name })
+			if at < 0 {
+				at, all = len(all), append(all, op)
+			}
+			all[at].Kinds = append(all[at].Kinds, kind.Kind)
 		}
-		at := slices.IndexFunc(all, func(o Operator) bool { return o.Namespace == op.Namespace && o.Name == op.Name })
-		if at < 0 {
-			at, all = len(all), append(all, op)
-		}
-		all[at].Kinds = append(all[at].Kinds, kind.Kind)
 	}
 	slices.SortFunc(all, func(a, b Operator) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -115,7 +115,7 @@ func checksOf(o running.Operator) (all []finding) {
 // troublesOf returns what is zero in the metrics of an operator that is well.
 func troublesOf(m inspect.Metrics, now time.Time) map[string]float64 {
 	all := map[string]float64{}
-	for _, of := range []metric.Metric{metric.OverBudget, metric.Unwritable, metric.Vanished, metric.LeftBehind} {
+	for _, of := range []metric.Metric{metric.OverBudget, metric.Vanished, metric.LeftBehind} {
 		all[of.Name] = m.Sum(of.Name, nil)
 	}
 	all[metric.Vanished.Name] -= m.Sum(metric.Vanished.Name, inspect.Where{"reason": "CleanedUp"})
@@ -136,12 +136,12 @@ func troubles(counted map[string]float64) (all []finding) {
 		remedy string
 	}{
 		{metric.CertExpiry, bad, "the certificate of the webhooks expires in less than a week", "read in the log of the operator why it is not renewed"},
-		{metric.Unwritable, bad, "the API server did not take a status", "compare the CRD and the role with those that the operator prints"},
-		{metric.Vanished, wait, "objects went past their finalizer", "read the events of their namespaces; something may have to be cleaned up by hand"},
+		{metric.Vanished, wait, "objects have gone past their finalizer since its start", "read the events of their namespaces; something may have to be cleaned up by hand"},
 		{metric.LeftBehind, wait, "calls of drivers have not returned although their time is over", "have the driver honour its context"},
-		{metric.OverBudget, wait, "passes wrote more often than they may", "report it: it is a bug, or two controllers write to one object"},
+		{metric.OverBudget, wait, "passes have written more often than they may since its start", "report it: it is a bug, or two controllers write to one object"},
 	} {
-		if n := counted[t.of.Name]; n > 0 {
+		n := counted[t.of.Name]
+		if n > 0 {
 			all = append(all, finding{Tone: t.tone, Text: t.text, Evidence: []string{fmt.Sprintf("%s is %.0f", t.of.Name, n)}, Remedy: t.remedy})
 		}
 	}
@@ -168,6 +168,12 @@ func controllerFindings(c controller, now time.Time) (all []finding) {
 
 // latelyFindings is about passes.
 func latelyFindings(l lately) (all []finding) {
+	if n := len(l.unwritten); n > 0 {
+		all = append(all, finding{
+			Tone: bad, Text: "the API server does not take the status of " + objects(n), Evidence: l.unwritten[:min(3, n)],
+			Remedy: "compare the CRD and the role in the cluster with those that the operator prints",
+		})
+	}
 	if l.Passes >= enough && 2*l.Failed > l.Passes {
 		all = append(all, finding{
 			Tone: bad, Text: fmt.Sprintf("most passes fail: %d of the last %d", l.Failed, l.Passes),
@@ -185,6 +191,13 @@ func latelyFindings(l lately) (all []finding) {
 		})
 	}
 	return all
+}
+
+func objects(n int) string {
+	if n == 1 {
+		return "one object"
+	}
+	return fmt.Sprintf("%d objects", n)
 }
 
 func times(n uint64) string {

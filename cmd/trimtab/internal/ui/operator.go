@@ -123,7 +123,7 @@ func (p *operatorPage) ask(ctx context.Context, o inspect.Operator, full *fullne
 	}
 	p.Process, p.Controllers = &process, controllersOf(metrics)
 	full.update(p.Controllers, now)
-	p.Lately = latelyOf(records, process.Started, now)
+	p.Lately = latelyOf(records, process, now)
 	p.PerPass = perPass(process.Requests, metrics.Sum(metric.Passes.Name, nil))
 	p.troubles = troublesOf(metrics, now)
 	return nil
@@ -249,8 +249,9 @@ type lately struct {
 	Failed int       `json:"failed"`
 	// Hot are the objects with the most passes.
 	Hot []hot `json:"hot"`
-	// worst is the most frequent error, and objects how many it was about.
-	worst string
+	// worst is the most frequent error. unwritten are objects whose status could not be written last, and why.
+	worst     string
+	unwritten []string
 }
 
 // hot is an object and its passes.
@@ -268,16 +269,21 @@ type hot struct {
 	// PerMinute is how many passes there were in a minute, from the first to the last.
 	PerMinute float64 `json:"perMinute"`
 
-	first   time.Time
-	changed bool   // by the pass that is being read
-	decided string // by it
+	first     time.Time
+	unwritten string // why the status could not be written last
+	changed   bool   // by the pass that is being read
+	decided   string // by it
 }
 
 // latelyOf reads the passes that ended, from records in their order.
-func latelyOf(records []trace.Record, started, now time.Time) lately {
+func latelyOf(records []trace.Record, by running.Operator, now time.Time) lately {
 	l := lately{Since: now.Add(-window), Hot: []hot{}}
-	if started.After(l.Since) {
-		l.Since = started
+	if by.Started.After(l.Since) {
+		l.Since = by.Started
+	}
+	versions := map[string]string{} // of the kinds of controllers; records have none
+	for _, c := range by.Controllers {
+		versions[c.Name] = c.APIVersion
 	}
 	if len(records) == mostRecords {
 		l.Since = records[0].Time
@@ -287,7 +293,7 @@ func latelyOf(records []trace.Record, started, now time.Time) lately {
 		key := r.Controller + "\n" + r.Object.UID + r.Object.String()
 		o := objects[key]
 		if o == nil {
-			o = &hot{Ref: model.Ref{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}, Controller: r.Controller, first: r.Time}
+			o = &hot{Ref: model.Ref{APIVersion: versions[r.Controller], Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}, Controller: r.Controller, first: r.Time}
 			objects[key] = o
 		}
 		end, is := r.Event.(trace.End)
@@ -311,7 +317,11 @@ func latelyOf(records []trace.Record, started, now time.Time) lately {
 		if o.Passes > 0 {
 			l.Hot = append(l.Hot, *o)
 		}
+		if o.unwritten != "" {
+			l.unwritten = append(l.unwritten, o.Kind+" "+o.Name+": "+o.unwritten)
+		}
 	}
+	slices.Sort(l.unwritten)
 	slices.SortFunc(l.Hot, func(a, b hot) int {
 		return cmp.Or(cmp.Compare(b.Passes, a.Passes), b.At.Compare(a.At), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
@@ -330,6 +340,9 @@ func (o *hot) during(event trace.Event) {
 		o.changed = o.changed || e.Mutating
 	case trace.Write:
 		o.changed = true
+		if e.Subresource == "status" {
+			o.unwritten = e.Err
+		}
 	case trace.Drift, trace.Transition, trace.End:
 	}
 }
@@ -340,6 +353,8 @@ func (o *hot) end(e trace.End, at time.Time) {
 	o.Outcome, o.At, o.Why = e.Outcome, at, cmp.Or(e.Err, o.decided)
 	if e.Err != "" {
 		o.Failed++
+	} else {
+		o.unwritten = ""
 	}
 	if !o.changed {
 		o.Idle++

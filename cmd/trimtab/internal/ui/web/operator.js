@@ -57,7 +57,7 @@ function causes(list) {
 
 const busiest = v => h("section", {id: "busiest"}, h("h2", null, "Busiest objects"),
 	h("p.dim", null, `${v.passes} passes, ${v.failed} of which failed, in the last `, age(v.since), ", as far as the flight recorder goes back."),
-	v.hot.length ? h("ul.rows", null, v.hot.map(o => h("li", null, h("a", {href: link(o), id: link(o)},
+	v.hot.length ? h("ul.rows", null, v.hot.map(o => h("li", null, h(o.apiVersion ? "a" : "div", o.apiVersion ? {href: link(o), id: link(o)} : null,
 		h("span", null, h("b", null, named(o)), " ", place(o)),
 		h("span", null, `${o.passes} ${o.passes === 1 ? "pass" : "passes"}` + (o.idle ? `, ${o.idle} changed nothing` : "")),
 		age(o.at),
