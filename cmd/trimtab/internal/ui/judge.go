@@ -193,6 +193,14 @@ func latelyFindings(l lately) (all []finding) {
 	return all
 }
 
+// minutes is a duration in words.
+func minutes(d time.Duration) string {
+	if n := int(d.Round(time.Minute).Minutes()); n > 1 {
+		return fmt.Sprintf("%d minutes", n)
+	}
+	return "minute"
+}
+
 func objects(n int) string {
 	if n == 1 {
 		return "one object"
@@ -208,7 +216,7 @@ func times(n uint64) string {
 }
 
 // verdictOf puts all in a sentence. known reports whether it is known where the operator is asked.
-func verdictOf(p operatorPage, known bool) verdict {
+func verdictOf(p operatorPage, known bool, now time.Time) verdict {
 	switch {
 	case !known:
 		return fromOutside(p)
@@ -236,9 +244,9 @@ func verdictOf(p operatorPage, known bool) verdict {
 	case l.Passes == 0:
 		text += "it is at rest."
 	case l.Failed == 0:
-		text += fmt.Sprintf("none of its last %d passes failed.", l.Passes)
+		text += fmt.Sprintf("no pass of the last %s failed.", minutes(now.Sub(l.Since)))
 	default:
-		text += fmt.Sprintf("%d of its last %d passes failed.", l.Failed, l.Passes)
+		text += fmt.Sprintf("%d of %d passes of the last %s failed.", l.Failed, l.Passes, minutes(now.Sub(l.Since)))
 	}
 	return verdict{good, text}
 }

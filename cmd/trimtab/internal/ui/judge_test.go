@@ -26,7 +26,7 @@ func TestVerdict(t *testing.T) {
 	healthy := func(change func(*operatorPage)) operatorPage {
 		p := operatorPage{
 			Process:   &running.Operator{Name: "streams", Lease: "ops/streams", Leads: true, Checks: 5, Grant: "streams manifests rbac | kubectl apply -f -"},
-			work:      work{Controllers: []controller{{Name: "stream", Workers: 4}}, Lately: lately{Passes: 30}},
+			work:      work{Controllers: []controller{{Name: "stream", Workers: 4}}, Lately: lately{Passes: 30, Since: now.Add(-10 * time.Minute)}},
 			Operators: []replica{replicaOf("streams", true), replicaOf("other", false)},
 		}
 		p.Operators[0].Asked = true
@@ -41,10 +41,10 @@ func TestVerdict(t *testing.T) {
 		text     string
 		findings []string
 	}{
-		"well":      {"nothing else is worth a word, and another operator is not this one's matter", healthy(func(*operatorPage) {}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and none of its last 30 passes failed.", nil},
-		"some fail": {"a failure of an object is that object's", healthy(func(p *operatorPage) { p.Lately.Failed = 3 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and 3 of its last 30 passes failed.", nil},
+		"well":      {"nothing else is worth a word, and another operator is not this one's matter", healthy(func(*operatorPage) {}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
+		"some fail": {"a failure of an object is that object's", healthy(func(p *operatorPage) { p.Lately.Failed = 3 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and 3 of 30 passes of the last 10 minutes failed.", nil},
 		"rests":     {"no pass is good, too", healthy(func(p *operatorPage) { p.Lately.Passes = 0 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and it is at rest.", nil},
-		"unelected": {"there is no lease", healthy(func(p *operatorPage) { p.Process.Lease = "" }), false, good, "Operator streams is well: it works, all 5 health checks pass, and none of its last 30 passes failed.", nil},
+		"unelected": {"there is no lease", healthy(func(p *operatorPage) { p.Process.Lease = "" }), false, good, "Operator streams is well: it works, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"stands by": {"it is well, and does nothing", healthy(func(p *operatorPage) { p.Process.Leads = false }), false, wait, "Operator streams stands by: another replica holds the lease ops/streams and does the work.", nil},
 		"silent":    {"the port is forwarded no more", operatorPage{Silence: "connection refused"}, false, bad, "The operator does not answer: connection refused.", nil},
 		"starting":  {"it is not broken", healthy(func(p *operatorPage) { p.Process.Failing = []running.Check{{Name: "manager", Problem: "starting"}} }), false, wait, "Operator streams works, but it is starting: its caches are not filled yet.", []string{"wait: it is starting: its caches are not filled yet"}},
@@ -57,7 +57,7 @@ func TestVerdict(t *testing.T) {
 		}), false, bad, "Operator streams is not well: the operator lacks 2 permissions.", []string{"bad: the operator lacks 2 permissions [get secrets; patch streams.x.io/status; patch streams.x.io/status in namespace shop was refused, 3 times] $ streams manifests rbac | kubectl apply -f -"}},
 		"a quota": {"it is not the operator", healthy(func(p *operatorPage) {
 			p.Process.Requests = []running.Requests{refused(running.Permitted), refused(running.Unknown)}
-		}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and none of its last 30 passes failed.", nil},
+		}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"stuck": {"a pass hangs", healthy(func(p *operatorPage) {
 			p.Process.Failing = []running.Check{{Endpoint: "livez", Name: "Stream", Problem: "it is stuck"}}
 		}), false, bad, "Operator streams is not well: the health check Stream fails: it is stuck.", []string{"bad: the health check Stream fails: it is stuck [it is one of /livez]"}},
@@ -65,13 +65,13 @@ func TestVerdict(t *testing.T) {
 		"full": {"a minute is more than a burst", healthy(func(p *operatorPage) {
 			p.Controllers[0].Full, p.Controllers[0].Waiting, p.Controllers[0].Pass = now.Add(-time.Minute), 7, 1500
 		}), false, wait, "Operator streams works, but controller stream is too slow: all of its workers have been busy for 1m0s while objects wait.", []string{"wait: controller stream is too slow: all of its workers have been busy for 1m0s while objects wait [7 wait; a pass takes 1500 ms on average]"}},
-		"a burst":   {"work is done", healthy(func(p *operatorPage) { p.Controllers[0].Full = now.Add(-59 * time.Second) }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and none of its last 30 passes failed.", nil},
+		"a burst":   {"work is done", healthy(func(p *operatorPage) { p.Controllers[0].Full = now.Add(-59 * time.Second) }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"most fail": {"one cause for all", healthy(func(p *operatorPage) { p.Lately.Failed, p.Lately.worst = 16, "no route" }), false, bad, "Operator streams is not well: most passes fail: 16 of the last 30.", []string{"bad: most passes fail: 16 of the last 30 [most often: no route]"}},
-		"too few":   {"nine passes say nothing", healthy(func(p *operatorPage) { p.Lately.Passes, p.Lately.Failed = 9, 9 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and 9 of its last 9 passes failed.", nil},
+		"too few":   {"nine passes say nothing", healthy(func(p *operatorPage) { p.Lately.Passes, p.Lately.Failed = 9, 9 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and 9 of 9 passes of the last 10 minutes failed.", nil},
 		"restless": {"a loop", healthy(func(p *operatorPage) {
 			p.Lately.Hot = []hot{{Ref: model.Ref{Kind: "Stream", Name: "a"}, Passes: 60, PerMinute: 20, Idle: 59, Outcome: "Done"}}
 		}), false, wait, "Operator streams works, but Stream a does not come to rest: 60 passes, 20 a minute.", []string{"wait: Stream a does not come to rest: 60 passes, 20 a minute [59 of them changed nothing; the last one ended with Done]"}},
-		"busy":   {"something is under way", healthy(func(p *operatorPage) { p.Lately.Hot = []hot{{Passes: 59, PerMinute: 30}, {Passes: 100, PerMinute: 19}} }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and none of its last 30 passes failed.", nil},
+		"busy":   {"something is under way", healthy(func(p *operatorPage) { p.Lately.Hot = []hot{{Passes: 59, PerMinute: 30}, {Passes: 100, PerMinute: 19}} }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"status": {"users see nothing", healthy(func(p *operatorPage) { p.Lately.unwritten = []string{"Stream a: too long"} }), false, bad, "Operator streams is not well: the API server does not take the status of one object.", []string{"bad: the API server does not take the status of one object [Stream a: too long]"}},
 		"counters": {"they stay until it is started again", healthy(func(p *operatorPage) {
 			p.troubles = map[string]float64{metric.OverBudget.Name: 2, metric.CertExpiry.Name: 1, metric.Vanished.Name: 0}
@@ -103,7 +103,7 @@ func TestVerdict(t *testing.T) {
 				}
 				findings = append(findings, text)
 			}
-			if diff := cmp.Diff(verdict{tt.tone, tt.text}, verdictOf(p, !tt.unknown)); diff != "" {
+			if diff := cmp.Diff(verdict{tt.tone, tt.text}, verdictOf(p, !tt.unknown, now)); diff != "" {
 				t.Errorf("%s: the verdict (-want +got)\n%s", tt.why, diff)
 			}
 			if diff := cmp.Diff(tt.findings, findings); diff != "" {

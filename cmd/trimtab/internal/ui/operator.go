@@ -100,8 +100,9 @@ func (s *Server) operator() func(context.Context, url.Values) (any, error) {
 		if err := p.look(ctx, s.options); err != nil {
 			return nil, err
 		}
-		p.Findings = append(p.Findings, findingsOf(p, time.Now())...)
-		p.Verdict = verdictOf(p, known)
+		now := time.Now()
+		p.Findings = append(p.Findings, findingsOf(p, now)...)
+		p.Verdict = verdictOf(p, known, now)
 		return p, nil
 	}
 }

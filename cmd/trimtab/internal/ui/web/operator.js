@@ -5,6 +5,7 @@ import {say} from "./server.js";
 
 const signs = {good: "✔", wait: "!", bad: "✗"};
 const number = n => n >= 10 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
+const passes = n => n === 1 ? "1 pass" : n + " passes";
 const share = (n, of) => of ? ` (${Math.round(100 * n / of)}%)` : "";
 
 export function operator(v) {
@@ -15,7 +16,7 @@ export function operator(v) {
 		h("p", {id: "verdict"}, h("strong." + v.verdict.tone, null, signs[v.verdict.tone] + " " + v.verdict.text)),
 		p ? h("p.dim", null, [p.version, p.lease && (p.leads ? "leads by the lease " : "competes for the lease ") + p.lease].filter(Boolean).join(" · "), " · started ", age(p.started), " ago") : null,
 		v.findings.length ? h("section", {id: "findings"}, h("h2", null, "What is wrong"), v.findings.map(finding)) : null,
-		p ? [queues(v.controllers), causes(v.controllers), busiest(v.lately), requests(v), permissions(p)] : null,
+		p ? [queues(v.controllers), causes(v.controllers), busiest(v.lately), permissions(p), requests(v)] : null,
 		leaders(v.operators),
 		objects(v.objects),
 		unseen(v.unseen),
@@ -56,10 +57,10 @@ function causes(list) {
 }
 
 const busiest = v => h("section", {id: "busiest"}, h("h2", null, "Busiest objects"),
-	h("p.dim", null, `${v.passes} passes, ${v.failed} of which failed, in the last `, age(v.since), ", as far as the flight recorder goes back."),
+	h("p.dim", null, `${passes(v.passes)}, ${v.failed} of which failed, since `, age(v.since), " ago."),
 	v.hot.length ? h("ul.rows", null, v.hot.map(o => h("li", null, h(o.apiVersion ? "a" : "div", o.apiVersion ? {href: link(o), id: link(o)} : null,
 		h("span", null, h("b", null, named(o)), " ", place(o)),
-		h("span", null, `${o.passes} ${o.passes === 1 ? "pass" : "passes"}` + (o.idle ? `, ${o.idle} changed nothing` : "")),
+		h("span", null, passes(o.passes) + (o.idle ? `, ${o.idle} changed nothing` : "")),
 		age(o.at),
 		h("span.message", null, h("span." + (o.failed ? "bad" : "dim"), null, (o.failed ? `✗ ${o.failed} failed; ` : "") + "last: " + o.outcome), o.why ? " – " + o.why : ""))))) : null);
 
