@@ -62,8 +62,11 @@ func TestMetrics(t *testing.T) {
 	}
 	want := []any{
 		10.0, 5.0, 2.0, 7.0,
-		map[string]float64{"Done": 3, "Fail": 2}, map[string]float64{"a": 5, "b": 5}, 1500 * time.Millisecond, time.Duration(0),
-		0.0, map[string]float64{},
+		map[string]float64{"Done": 3, "Fail": 2},
+		map[string]float64{"a": 5, "b": 5},
+		1500 * time.Millisecond, time.Duration(0),
+		0.0,
+		map[string]float64{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

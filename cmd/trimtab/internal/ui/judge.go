@@ -59,7 +59,7 @@ func findingsOf(p operatorPage, now time.Time) []finding {
 	for _, r := range p.Operators {
 		if !r.Leads && (r.Asked || p.Process == nil) {
 			all = append(all, finding{
-				Tone: bad, Text: r.Operator.String(),
+				Tone: bad, Text: r.String(),
 				Remedy: "start it; until then, nobody works on objects of kind " + strings.Join(r.Kinds, ", "),
 			})
 		}

@@ -68,8 +68,12 @@ func TestLately(t *testing.T) {
 func TestPerPass(t *testing.T) {
 	t.Parallel()
 	all := []running.Requests{
-		{Verb: "patch", Resource: "streams.x.io/status", Count: 6}, {Verb: "get", Resource: "secrets", Count: 3}, {Verb: "list", Resource: "streams.x.io", Count: 50},
-		{Verb: "watch", Resource: "streams.x.io", Count: 50}, {Verb: "update", Resource: "leases.coordination.k8s.io", Count: 500}, {Verb: "create", Resource: "selfsubjectaccessreviews.authorization.k8s.io", Count: 20},
+		{Verb: "patch", Resource: "streams.x.io/status", Count: 6},
+		{Verb: "get", Resource: "secrets", Count: 3},
+		{Verb: "list", Resource: "streams.x.io", Count: 50},
+		{Verb: "watch", Resource: "streams.x.io", Count: 50},
+		{Verb: "update", Resource: "leases.coordination.k8s.io", Count: 500},
+		{Verb: "create", Resource: "selfsubjectaccessreviews.authorization.k8s.io", Count: 20},
 	}
 	if got := perPass(all, 4); got != 2.25 {
 		t.Errorf("%v requests for a pass, want 2.25", got)
@@ -86,11 +90,11 @@ func TestFull(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, tt := range []struct {
 		waiting, busy float64
-		want          time.Duration // after the start; negative: it is not full
+		want          int // minutes after the start; negative: it is not full
 	}{{1, 1, -1}, {1, 2, 1}, {9, 2, 1}, {0, 2, -1}, {1, 2, 4}, {5, 1, -1}} {
 		c := []controller{{Name: "a", Waiting: tt.waiting, Busy: tt.busy, Workers: 2}}
 		f.update(c, start.Add(time.Duration(i)*time.Minute))
-		want := start.Add(tt.want * time.Minute)
+		want := start.Add(time.Duration(tt.want) * time.Minute)
 		if tt.want < 0 {
 			want = time.Time{}
 		}
