@@ -118,7 +118,7 @@ func well(b tab, w *operatorWorld) {
 	b.run(chromedp.KeyEvent("?"))
 	b.until("the keys", `document.getElementById("help").innerText.includes("the operator")`)
 	b.run(script(`document.getElementById("help").close()`), chromedp.KeyEvent("o"))
-	b.until("the verdict", verdict+`.match(/^✔ Operator folder is well: it leads, all \d+ health checks pass, and no pass of the last .* failed\.$/)`)
+	b.until("the verdict", `/^✔ Operator folder is well: it leads, all \d+ health checks pass, and no pass of the last .* failed\.$/.test(`+verdict+`)`)
 	queue := eval[[]string](b, text("#queue tbody td"))
 	if len(queue) != 8 || queue[0] != "folder" || queue[1] != "0" || !strings.HasPrefix(queue[2], "0 of ") || queue[3] == "0" || queue[4] != "0 (0%)" {
 		b.t.Errorf("the queue is %q", queue)

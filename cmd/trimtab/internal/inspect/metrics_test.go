@@ -21,6 +21,7 @@ const metrics = `# HELP passes_total Passes.
 passes_total{controller="a",outcome="Done"} 3
 passes_total{controller="a",outcome="Fail"} 2
 passes_total{controller="b",outcome="Done"} 5
+passes_total{controller="b",outcome="Fail"} 1
 # TYPE depth gauge
 depth{controller="a"} 7
 # TYPE took_seconds histogram
@@ -61,9 +62,9 @@ func TestMetrics(t *testing.T) {
 		m.Sum("none", nil), m.By("none", "controller", nil),
 	}
 	want := []any{
-		10.0, 5.0, 2.0, 7.0,
+		11.0, 5.0, 2.0, 7.0,
 		map[string]float64{"Done": 3, "Fail": 2},
-		map[string]float64{"a": 5, "b": 5},
+		map[string]float64{"a": 5, "b": 6},
 		1500 * time.Millisecond, time.Duration(0),
 		0.0,
 		map[string]float64{},

@@ -33,13 +33,16 @@ metadata: {name: %s}
 spec: {schedulerName: nobody, containers: [{name: manager, image: x, args: [manager, %s]}]}`, name, flags)
 }
 
-// TestOperators: operators are known by their leases, also several of one kind, and the command that makes the leader's debug address
+// TestOperators: operators are known by their leases, also several of one kind and one of several, and the command that makes the leader's debug address
 // reachable is for the port that its flags say.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(strings.Join([]string{
-		leads("one", "one-1_u1", "probe.trimtab.dev", "probes"), podWith("one-1", "--leader-elect"),
+		leads("one", "one-1_u1", "probe.trimtab.dev", "probes"), `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one-NS}
+rules: [{apiGroups: [things.trimtab.dev], resources: [things/status], verbs: [patch]}]`, podWith("one-1", "--leader-elect"),
 		leads("two", "two-1_u2", "probe.trimtab.dev", "probes"), podWith("two-1", "--debug-address=127.0.0.1:9001"),
 		leads("three", "three-1_u3", "things.trimtab.dev", "things"), podWith("three-1", `--debug-address, "[::1]:9002"`),
 		leads("off", "off-1_u4", "things.trimtab.dev", "things"), podWith("off-1", `--debug-address=0`),
@@ -60,7 +63,7 @@ func TestOperators(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"one":      "Probe; kubectl port-forward pod/one-1 8082:8082 -n NS; 8082",
+		"one":      "Probe Thing; kubectl port-forward pod/one-1 8082:8082 -n NS; 8082",
 		"two":      "Probe; kubectl port-forward pod/two-1 9001:9001 -n NS; 9001",
 		"three":    "Thing; kubectl port-forward pod/three-1 9002:9002 -n NS; 9002",
 		"off":      "Thing; it runs with --debug-address 0; start it without that flag; ",
