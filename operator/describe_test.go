@@ -42,6 +42,9 @@ func TestDescription(t *testing.T) {
 	op := startOperator(t, in)
 	op.awaitReady(t)
 	testenv.Wait(t, in.client, in.probe(t, "orders"), "the operator to greet", greeted)
+	const status = "probes.probe.trimtab.dev/status"
+	// A request is counted when its answer has arrived, which may be after the watch has shown what it did.
+	op.poll(t, "the answer", func() bool { return requestsOf(op.describe(t), "patch", status).Count > 0 })
 	d := op.describe(t)
 	if !d.Leads || d.Name != "described" || d.Lease != in.namespace+"/described" || d.Started.IsZero() {
 		t.Errorf("%+v, want the leader of described", d)
@@ -52,7 +55,6 @@ func TestDescription(t *testing.T) {
 	if len(d.Failing) > 0 || len(d.Missing) > 0 || d.Checks < 3 {
 		t.Errorf("failing %v of %d checks, missing %v; want nothing of at least 3", d.Failing, d.Checks, d.Missing)
 	}
-	const status = "probes.probe.trimtab.dev/status"
 	if r := requestsOf(d, "patch", status); r.Count != 1 || r.Refused != 0 || r.Last != nil {
 		t.Errorf("requests %+v, want one for the status of orders", d.Requests)
 	}
