@@ -87,6 +87,7 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
+	mux.HandleFunc("GET /api/operator", s.streamed(s.operator()))
 	mux.HandleFunc("POST /api/act", s.act)
 	return s.guarded(at.String(), mux)
 }
