@@ -118,7 +118,7 @@ func (p *operatorPage) ask(ctx context.Context, o inspect.Operator, full *fullne
 		return err
 	}
 	now := time.Now()
-	records, err := o.Trace(ctx, trace.Query{Since: now.Add(-window), Last: mostRecords})
+	records, err := o.Trace(ctx, trace.Query{Since: now.Add(-recently), Last: mostRecords})
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,8 @@ func (f *fullness) update(all []controller, now time.Time) {
 }
 
 const (
-	// window is how far back what an operator did lately goes, and mostRecords how many records are asked for.
-	window      = 10 * time.Minute
+	// recently is how far back what an operator did lately goes, and mostRecords how many records are asked for.
+	recently    = 10 * time.Minute
 	mostRecords = 5000
 	// mostHot is how many objects are shown of those with the most passes.
 	mostHot = 10
@@ -278,7 +278,7 @@ type hot struct {
 
 // latelyOf reads the passes that ended, from records in their order.
 func latelyOf(records []trace.Record, by running.Operator, now time.Time) lately {
-	l := lately{Since: now.Add(-window), Hot: []hot{}}
+	l := lately{Since: now.Add(-recently), Hot: []hot{}}
 	if by.Started.After(l.Since) {
 		l.Since = by.Started
 	}
