@@ -87,6 +87,7 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
+	mux.HandleFunc("GET /api/pass", s.streamed(s.pass))
 	mux.HandleFunc("POST /api/act", s.act)
 	return s.guarded(at.String(), mux)
 }
@@ -165,6 +166,7 @@ type page struct {
 	Tree       model.Object       `json:"tree"`
 	History    model.History      `json:"history"`
 	Commands   []command          `json:"commands"`
+	Passes     passes             `json:"passes"`
 }
 
 // command is what can be done to an object. Verb is empty if it is a command to copy only.
@@ -190,7 +192,7 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	why.Unseen = c.Unseen() // all that was not seen
-	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}}
+	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}, Passes: s.latestPasses(ctx, why.Object)}
 	for _, a := range s.options.Actions {
 		if effects, offered := a.For(ctx, c, why.Object); offered {
 			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects})

@@ -1,6 +1,7 @@
 // The page of an object.
 
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
+import {passes} from "./pass.js";
 import {ask, say} from "./server.js";
 
 let busy = "";
@@ -17,6 +18,7 @@ export function object(v, draw) {
 		h("div.columns", null,
 			h("section", {id: "tree"}, h("h2", null, "Made of"), h("ul.tree", null, branch(v.tree))),
 			v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null),
+		passes(o, v.passes),
 		timeline(v.history),
 		unseen(v.why.unseen),
 	];

@@ -1,0 +1,84 @@
+// The page of one pass over an object, step by step, and the list of passes on the page of the object.
+
+import {age, h, link, named, place, query} from "./dom.js";
+
+// passes lists the latest passes over an object.
+export const passes = (o, v) => h("section", {id: "passes"}, h("h2", null, "Passes"),
+	v.problem ? h("p.dim", null, v.problem) : null,
+	v.passes.length ? h("ul.rows", null, v.passes.map(p => row(o, p))) : v.problem ? null : h("p.dim", null, "None is recorded: the operator keeps what it has done last, and forgets it with a restart."),
+	v.older ? h("p.dim", null, `${v.older} older ${v.older === 1 ? "one is" : "ones are"} recorded; each pass leads to the one before it.`) : null);
+
+// where is the address of the page of a pass.
+const where = (o, p, more) => "#/pass?" + query(o) + "&" + new URLSearchParams({uid: p.uid, controller: p.controller, pass: p.number, ...more});
+
+function row(o, p) {
+	const [kind, sign, word] = ended(p), to = where(o, p);
+	return h("li", null, h("a", {href: to, id: to},
+		h("b", null, "Pass " + p.number), h("span." + kind, null, sign + " " + word), age(p.began), h("span.message", null, summary(p))));
+}
+
+// ended says how a pass has ended, as a class, a sign and a word.
+function ended(p) {
+	switch (p.outcome) {
+	case "": return ["wait", "…", "no end"];
+	case "Done": case "Removed": return ["good", "✔", p.outcome];
+	case "Fail": case "Terminal": return ["bad", "✗", p.outcome];
+	}
+	return ["wait", "↻", p.outcome];
+}
+
+const summary = p => [(p.changed || []).join(", ") || "changed nothing", p.err, p.took && "took " + long(p.took), p.again && "next in " + long(p.again)].filter(Boolean).join("; ");
+
+// long is a duration in nanoseconds, with three digits at most.
+function long(ns) {
+	const s = ns / 1e9;
+	if (s < 0.001) return Math.round(ns / 1e3) + " µs";
+	if (s < 1) return +(s * 1e3).toPrecision(3) + " ms";
+	if (s < 60) return +s.toPrecision(3) + " s";
+	if (s < 3600) return Math.floor(s / 60) + "m" + (Math.round(s % 60) ? Math.round(s % 60) + "s" : "");
+	return Math.floor(s / 3600) + "h" + (Math.round(s % 3600 / 60) ? Math.round(s % 3600 / 60) + "m" : "");
+}
+
+// pass is the page.
+export function pass(v) {
+	const p = v.pass, o = v.object, [kind, sign, word] = ended(p);
+	document.title = `Pass ${p.number}, ${named(o)}: ${word}`;
+	return [
+		h("h1", null, `Pass ${p.number}, `, h("a", {href: link(o)}, named(o)), " ", place(o)),
+		h("p", null, h("strong." + kind, {id: "outcome"}, sign + " " + word), " ", h("span.dim", null, age(p.began), " ago, by the controller ", p.controller)),
+		h("p", null, summary(p)),
+		(v.lacks || []).map(text => h("p.wait", null, text)),
+		h("nav.commands", {ariaLabel: "Passes over the object"},
+			v.previous ? h("a", {id: "previous", href: where(o, v.previous)}, "← pass " + v.previous.number) : null, " ",
+			v.next ? h("a", {id: "next", href: where(o, v.next)}, `pass ${v.next.number} →`) : null),
+		h("section", {id: "steps"}, h("h2", null, "Steps"), h("table", null,
+			h("thead", null, h("tr", null, ["After", "Step", "What"].map(t => h("th", {scope: "col"}, t)))),
+			h("tbody", null, v.steps.map((s, n) => h("tr.step", {tabIndex: -1, id: "step-" + n}, h("td", null, n ? long(s.after) : "0"), step(s.record)))))),
+	];
+}
+
+// step is what happened, as two cells: what kind of step it is, with a sign, and what it was.
+function step(r) {
+	const cells = (tone, sign, word, ...what) => [h("td." + tone, null, sign + " " + word), h("td", null, what)];
+	const said = (...words) => words.filter(Boolean).join(" ");
+	const failed = r.err ? h("div.bad", null, "✗ " + r.err) : null;
+	switch (r.event) {
+	case "start":
+		return cells("dim", "▸", "read", `the object: generation ${r.generation || 0}, resourceVersion ${r.resourceVersion || "unknown"}`,
+			r.attempt ? `, attempt ${r.attempt} after a failure` : "", r.deleting ? ", it is being deleted" : "", r.vanished ? ", it is gone already" : "");
+	case "decision":
+		return cells("text", "◆", "decide", r.rule ? [h("code", null, r.rule), " "] : null, h("strong", null, r.action), r.because ? h("div.dim", null, "because ", r.because) : null);
+	case "drift":
+		return cells("wait", "≠", "difference", h("code", null, r.path), ": the object says ", h("code", null, r.want), ", the resource has ", h("code", null, r.have), r.effect ? h("div.dim", null, r.effect) : null);
+	case "call":
+		return cells(r.mutating ? "wait" : "text", r.mutating ? "☁" : "○", r.mutating ? "call, changes" : "call", h("code", null, said(r.op, r.target)), r.result || !r.err ? " → " + (r.result || "ok") : "",
+			r.took ? h("span.dim", null, " took " + long(r.took)) : null, failed);
+	case "write":
+		return cells("wait", "✎", "write", h("code", null, said(r.verb, r.subresource || "object")), r.fields ? " " + r.fields.join(", ") : "", failed);
+	case "transition":
+		return cells("text", "→", "state", h("strong", null, (r.from || "(new)") + " → " + r.to), r.reason ? ` (${r.reason})` : "", r.message ? h("div.dim", null, r.message) : null);
+	case "end":
+		return cells(...ended(r).slice(0, 2), "end", h("strong", null, r.outcome), r.took ? " took " + long(r.took) : "", r.again ? "; next pass in " + long(r.again) : "; next pass when something changes", failed);
+	}
+	return cells("text", "·", r.event);
+}
