@@ -54,7 +54,31 @@ export function pass(v) {
 		h("section", {id: "steps"}, h("h2", null, "Steps"), h("table", null,
 			h("thead", null, h("tr", null, ["After", "Step", "What"].map(t => h("th", {scope: "col"}, t)))),
 			h("tbody", null, v.steps.map((s, n) => h("tr.step", {tabIndex: -1, id: "step-" + n}, h("td", null, n ? long(s.after) : "0"), step(s.record)))))),
+		v.others.length ? comparison(v) : null,
 	];
+}
+
+// comparison says which lines of this pass are not in another one.
+function comparison(v) {
+	const p = v.pass, name = o => `${o.number} ${o.controller}`;
+	const other = h("select", {id: "with"}, v.with ? null : h("option", {value: ""}, "choose a pass"), v.others.map(o => h("option", {value: name(o), selected: !!v.with && name(o) === name(v.with)}, `pass ${o.number}: ${ended(o)[2]}, ${new Date(o.began).toLocaleTimeString()}`)));
+	other.addEventListener("change", () => {
+		const o = v.others.find(o => name(o) === other.value);
+		if (o) location.replace(where(v.object, p, {with: o.number, withController: o.controller}));
+	});
+	const lines = v.compared || [], differ = lines.filter(l => l.sign !== "=").length;
+	return h("section", {id: "comparison"}, h("h2", null, "Compared"),
+		h("p", null, h("label", {htmlFor: "with"}, "Compare with "), other),
+		v.with ? [
+			h("p", {id: "differ"}, differ ? `${differ} of ${lines.length} lines differ. Times, durations of calls and resource versions are left out.` : "Nothing differs but times, durations of calls and resource versions."),
+			differ ? h("ul.lines", null, lines.map(l => h("li" + ({"-": ".bad", "+": ".good"}[l.sign] || ""), null, h("span.sign", null, {"-": "−", "+": "+"}[l.sign] || " "), h("span.who", null, whose(v, l)), h("code", null, l.text)))) : null,
+		] : null);
+}
+
+// whose says of which pass a line is; the older pass comes first.
+function whose(v, l) {
+	const both = [v.with, v.pass].sort((a, b) => new Date(a.began) - new Date(b.began));
+	return l.sign === "=" ? "both" : "pass " + both[l.sign === "-" ? 0 : 1].number;
 }
 
 // step is what happened, as two cells: what kind of step it is, with a sign, and what it was.
