@@ -2,8 +2,10 @@ package ui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/savedtest"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -170,4 +173,27 @@ func lacks(all []inspect.Pass, at int) (list []string) {
 		list = append(list, "The end of the pass is not recorded.")
 	}
 	return list
+}
+
+// test writes a test from a pass. It is text for the page; nothing is written to a disk.
+func (s *Server) test(w http.ResponseWriter, r *http.Request) {
+	file, err := s.saved(r.Context(), r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(file) // whoever asked is gone
+}
+
+func (s *Server) saved(ctx context.Context, q url.Values) (savedtest.File, error) {
+	r, all, at, err := s.passIn(ctx, q)
+	if err != nil {
+		return savedtest.File{}, err
+	}
+	o, err := s.options.Cluster().Read(ctx, r)
+	if err != nil {
+		return savedtest.File{}, fmt.Errorf("a test begins with the object: %w", err)
+	}
+	return savedtest.Write(savedtest.Input{Pass: all[at], Object: o, Module: s.options.Module})
 }

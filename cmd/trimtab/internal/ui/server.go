@@ -42,6 +42,8 @@ type Options struct {
 	Actions []Action
 	// Operator is where the operator of the objects tells what it has done. Its zero value: it is not known.
 	Operator inspect.Operator
+	// Module is the path of the operator's module, for the tests that are saved. Empty: it is not known.
+	Module string
 }
 
 // Action is something that can be done to an object.
@@ -88,6 +90,7 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
 	mux.HandleFunc("GET /api/pass", s.streamed(s.pass))
+	mux.HandleFunc("GET /api/test", s.test)
 	mux.HandleFunc("POST /api/act", s.act)
 	return s.guarded(at.String(), mux)
 }

@@ -1,6 +1,7 @@
 // The page of one pass over an object, step by step, and the list of passes on the page of the object.
 
 import {age, h, link, named, place, query} from "./dom.js";
+import {ask, say} from "./server.js";
 
 // passes lists the latest passes over an object.
 export const passes = (o, v) => h("section", {id: "passes"}, h("h2", null, "Passes"),
@@ -39,8 +40,11 @@ function long(ns) {
 	return Math.floor(s / 3600) + "h" + (Math.round(s % 3600 / 60) ? Math.round(s % 3600 / 60) + "m" : "");
 }
 
+// saved is the test that was written last, or why it was not, and of which pass.
+let saved = {};
+
 // pass is the page.
-export function pass(v) {
+export function pass(v, draw) {
 	const p = v.pass, o = v.object, [kind, sign, word] = ended(p);
 	document.title = `Pass ${p.number}, ${named(o)}: ${word}`;
 	return [
@@ -55,6 +59,37 @@ export function pass(v) {
 			h("thead", null, h("tr", null, ["After", "Step", "What"].map(t => h("th", {scope: "col"}, t)))),
 			h("tbody", null, v.steps.map((s, n) => h("tr.step", {tabIndex: -1, id: "step-" + n}, h("td", null, n ? long(s.after) : "0"), step(s.record)))))),
 		v.others.length ? comparison(v) : null,
+		test(where(o, p), draw),
+	];
+}
+
+// test offers a test that has the operator do the pass again.
+function test(address, draw) {
+	const save = h("button", {type: "button", id: "save"}, "Save as test");
+	save.addEventListener("click", async () => {
+		saved = {of: address, problem: "Writing the test."}; draw();
+		const answer = await ask("api/test?" + address.split("?")[1]).catch(() => null);
+		saved = {of: address, ...answer && answer.ok ? await answer.json() : {problem: answer ? (await answer.text()).trim() : "the server is away"}};
+		draw();
+	});
+	return h("section", {id: "test"}, h("h2", null, "Test"),
+		h("p.dim", null, "A test of package looptest runs the pass again in go test, and compares what it does. It begins with the object as it is now."),
+		h("p", null, save), saved.of !== address ? null : saved.problem ? h("p", {id: "problem"}, saved.problem) : file(saved));
+}
+
+// file shows a file, to be copied or downloaded.
+function file(f) {
+	const copy = h("button", {type: "button", id: "copy"}, "Copy"), download = h("button", {type: "button", id: "download"}, "Download");
+	copy.addEventListener("click", () => navigator.clipboard.writeText(f.text).then(() => say("copied"), () => say("not copied: the browser forbids it")));
+	download.addEventListener("click", () => {
+		const a = h("a", {href: URL.createObjectURL(new Blob([f.text], {type: "text/plain"})), download: f.name});
+		a.click();
+		URL.revokeObjectURL(a.href);
+	});
+	return [
+		h("p.actions", null, h("code", null, f.name), " ", copy, " ", download),
+		h("p.dim", null, "Put it into the folder of the operator's main package. Lines with TODO are what could not be known."),
+		h("pre", {id: "file", tabIndex: 0, ariaLabel: f.name}, f.text),
 	];
 }
 
