@@ -13,7 +13,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
-	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/savedtest"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/replay"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -186,14 +186,14 @@ func (s *Server) test(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(file) // whoever asked is gone
 }
 
-func (s *Server) saved(ctx context.Context, q url.Values) (savedtest.File, error) {
+func (s *Server) saved(ctx context.Context, q url.Values) (replay.File, error) {
 	r, all, at, err := s.passIn(ctx, q)
 	if err != nil {
-		return savedtest.File{}, err
+		return replay.File{}, err
 	}
 	o, err := s.options.Cluster().Read(ctx, r)
 	if err != nil {
-		return savedtest.File{}, fmt.Errorf("a test begins with the object: %w", err)
+		return replay.File{}, fmt.Errorf("a test begins with the object: %w", err)
 	}
-	return savedtest.Write(savedtest.Input{Pass: all[at], Object: o, Module: s.options.Module})
+	return replay.Write(replay.Input{Pass: all[at], Object: o, Module: s.options.Module})
 }

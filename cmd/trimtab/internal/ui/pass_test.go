@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
@@ -167,5 +169,41 @@ func TestLatestPasses(t *testing.T) {
 	}
 	if got := New(Options{}).latestPasses(t.Context(), o); !strings.Contains(got.Problem, "--operator URL") || got.Passes == nil {
 		t.Errorf("with no operator: %+v", got)
+	}
+}
+
+// TestSavedTest: a test is written from a pass and from the object of now, for the module that the server knows.
+func TestSavedTest(t *testing.T) {
+	t.Parallel()
+	r, s := newRecorder(t, trace.RingOptions{})
+	r.lives()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": "small"}}}
+	u.SetAPIVersion("cloud.trimtab.dev/v1")
+	u.SetKind("Instance")
+	u.SetNamespace("shop")
+	u.SetName("orders")
+	u.SetUID("u1")
+	reader := fake.NewClientBuilder().WithObjects(u).Build()
+	s.options.Cluster = func() *model.Cluster { return model.New(reader, nil, nil) }
+	s.options.Module = "example.com/shop"
+	for name, tt := range map[string]struct {
+		why   string
+		query url.Values
+		code  int
+		says  string
+	}{
+		"written":     {"the whole pass is recorded", queryOf("pass", "4"), http.StatusOK, `example.com/shop/api/v1`},
+		"no pass":     {"it is forgotten", queryOf("pass", "99"), http.StatusUnprocessableEntity, "pass 99 is not recorded"},
+		"no object":   {"it begins with one", queryOf("pass", "2", "name", "billing"), http.StatusUnprocessableEntity, "a test begins with the object: Instance shop/billing does not exist"},
+		"not a whole": {"nothing could be compared", queryOf("pass", "5"), http.StatusUnprocessableEntity, "the end of the pass is not recorded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.pass(5, orders, trace.Start{})
+			answer := httptest.NewRecorder()
+			s.test(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/test?"+tt.query.Encode(), nil))
+			if body := answer.Body.String(); answer.Code != tt.code || !strings.Contains(body, tt.says) {
+				t.Errorf("%d %s; want %d with %q: %s", answer.Code, body, tt.code, tt.says, tt.why)
+			}
+		})
 	}
 }

@@ -84,7 +84,7 @@ function file(f) {
 	download.addEventListener("click", () => {
 		const a = h("a", {href: URL.createObjectURL(new Blob([f.text], {type: "text/plain"})), download: f.name});
 		a.click();
-		URL.revokeObjectURL(a.href);
+		setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 	});
 	return [
 		h("p.actions", null, h("code", null, f.name), " ", copy, " ", download),

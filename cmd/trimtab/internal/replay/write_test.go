@@ -1,4 +1,4 @@
-package savedtest_test
+package replay_test
 
 import (
 	"flag"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
-	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/savedtest"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/replay"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -102,7 +102,7 @@ func TestWrite(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, err := savedtest.Write(savedtest.Input{Pass: tt.pass, Object: tt.object, Module: tt.module})
+			file, err := replay.Write(replay.Input{Pass: tt.pass, Object: tt.object, Module: tt.module})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := savedtest.Write(savedtest.Input{Pass: tt.pass, Object: tt.object}); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := replay.Write(replay.Input{Pass: tt.pass, Object: tt.object}); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q: %s", err, tt.says, tt.why)
 			}
 		})

@@ -1,4 +1,4 @@
-package savedtest
+package replay
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package savedtest_test
+package replay_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
-	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/savedtest"
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/replay"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/scaffold"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -139,7 +139,7 @@ func save(t *testing.T, module string) (saved int) {
 		if err := lines.Decode(&was); err != nil {
 			t.Fatal(err)
 		}
-		file, err := savedtest.Write(savedtest.Input{Pass: inspect.Passes(was.Trace)[0], Object: was.Object, Module: module})
+		file, err := replay.Write(replay.Input{Pass: inspect.Passes(was.Trace)[0], Object: was.Object, Module: module})
 		if err != nil {
 			t.Fatal(err)
 		}
