@@ -107,7 +107,7 @@ func passSteps(b tab, w *passWorld) {
 		"30 ms ◆ decide D-13 create because Creating",
 		"40 ms → state Pending → Creating (Creating)",
 		"50 ms ☁ call, changes create orders → QuotaExceeded took 180 ms ✗ quota exceeded (10/10 instances)",
-		"60 ms ✎ write apply status status",
+		"60 ms ✎ write apply status",
 		"70 ms ✗ end Fail took 411 ms; next pass in 4m ✗ quota exceeded",
 	}
 	if diff := cmp.Diff(want, eval[[]string](b, text("#steps tbody tr"))); diff != "" {
@@ -134,7 +134,7 @@ func passSteps(b tab, w *passWorld) {
 func passCompare(b tab, w *passWorld) {
 	b.until("the comparison", `document.getElementById("with").selectedOptions[0].innerText.startsWith("pass 1: Fail")`)
 	lines := eval[[]string](b, text(".lines li"))
-	if got := eval[[]string](b, text("#differ")); !strings.HasPrefix(got[0], "11 of 13 lines differ.") {
+	if got := eval[[]string](b, text("#differ")); !strings.HasPrefix(got[0], "13 of 14 lines differ.") {
 		b.t.Errorf("it says %q of\n%s", got, strings.Join(lines, "\n"))
 	}
 	for at, want := range map[int]string{0: "− pass 1 start generation 1", 1: "+ pass 2 start generation 1, attempt 1", 2: "both decide D-00 observe: Observing"} {

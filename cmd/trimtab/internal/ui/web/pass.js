@@ -133,7 +133,7 @@ function step(r) {
 		return cells(r.mutating ? "wait" : "text", r.mutating ? "☁" : "○", r.mutating ? "call, changes" : "call", h("code", null, said(r.op, r.target)), r.result || !r.err ? " → " + (r.result || "ok") : "",
 			r.took ? h("span.dim", null, " took " + long(r.took)) : null, failed);
 	case "write":
-		return cells("wait", "✎", "write", h("code", null, said(r.verb, r.subresource || "object")), r.fields ? " " + r.fields.join(", ") : "", failed);
+		return cells("wait", "✎", "write", h("code", null, said(r.verb, r.subresource || "object")), " " + (r.fields || []).filter(f => f !== r.subresource).join(", "), failed);
 	case "transition":
 		return cells("text", "→", "state", h("strong", null, (r.from || "(new)") + " → " + r.to), r.reason ? ` (${r.reason})` : "", r.message ? h("div.dim", null, r.message) : null);
 	case "end":
