@@ -81,8 +81,12 @@ func TestCompare(t *testing.T) {
 	first := pass(0, trace.Start{Generation: 1, ResourceVersion: "7"}, observe(1), trace.Decision{Rule: "D-20", Action: "keep"}, trace.End{Outcome: "Done", Took: 3})
 	second := pass(5, trace.Start{Generation: 1, ResourceVersion: "9"}, observe(2), trace.Decision{Rule: "D-13", Action: "update"}, observe(4), trace.End{Outcome: "Done", Took: 8})
 	want := []Line{
-		{"=", "start    generation 1"}, {"=", "observe  i -> Available"}, {"-", "decide   D-20 keep"},
-		{"+", "decide   D-13 update"}, {"+", "observe  i -> Available"}, {"=", "end      Done"},
+		{"=", "start    generation 1"},
+		{"=", "observe  i -> Available"},
+		{"-", "decide   D-20 keep"},
+		{"+", "decide   D-13 update"},
+		{"+", "observe  i -> Available"},
+		{"=", "end      Done"},
 	}
 	if diff := cmp.Diff(want, Compare(first, second)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

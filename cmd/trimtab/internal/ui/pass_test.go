@@ -90,10 +90,13 @@ func TestPass(t *testing.T) {
 		t.Errorf("between %+v and %+v, among %+v", p.Previous, p.Next, p.Others)
 	}
 	want := []inspect.Line{
-		{Sign: "-", Text: "start    generation 1"}, {Sign: "+", Text: "start    generation 1, attempt 1"},
+		{Sign: "-", Text: "start    generation 1"},
+		{Sign: "+", Text: "start    generation 1, attempt 1"},
 		{Sign: "=", Text: "observe  orders -> Missing"},
-		{Sign: "-", Text: "create   orders -> error: quota"}, {Sign: "-", Text: "end      Fail: quota; again in 1s"},
-		{Sign: "+", Text: "create   orders -> ok"}, {Sign: "+", Text: "end      Done"},
+		{Sign: "-", Text: "create   orders -> error: quota"},
+		{Sign: "-", Text: "end      Fail: quota; again in 1s"},
+		{Sign: "+", Text: "create   orders -> ok"},
+		{Sign: "+", Text: "end      Done"},
 	}
 	if diff := cmp.Diff(want, p.Compared); diff != "" || p.With.Number != 1 {
 		t.Errorf("compared with pass %d (-want +got)\n%s", p.With.Number, diff)
