@@ -24,6 +24,7 @@ func recorded() []trace.Record {
 	add("a", 2, trace.Call{Op: "create", Target: "i", Mutating: true, Err: "quota", Took: time.Second})
 	add("a", 2, trace.Call{Op: "create", Target: "i", Mutating: true, Err: "quota", Took: 2 * time.Second})
 	add("b", 3, trace.Transition{To: "Creating"})
+	add("b", 3, trace.Call{Op: "observe", Target: "i"}) // changes nothing
 	add("a", 2, trace.Transition{From: "Ready", To: "Creating"})
 	add("a", 2, trace.Write{Verb: "apply", Subresource: "status", Fields: []string{"state"}, ResourceVersion: "7"})
 	add("a", 2, trace.Write{Verb: "patch", Fields: []string{"metadata.finalizers"}})
@@ -45,7 +46,7 @@ func TestPasses(t *testing.T) {
 	want := []summary{
 		{"a", 1, 1, false, true, nil},
 		{"a", 2, 8, true, true, []string{"create i failed", "state Ready → Creating", "apply status", "patch object"}},
-		{"b", 3, 2, true, false, []string{"state Creating"}},
+		{"b", 3, 3, true, false, []string{"state Creating"}},
 		{"a", 2, 1, true, false, nil},
 	}
 	var got []summary

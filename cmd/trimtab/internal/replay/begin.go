@@ -172,7 +172,7 @@ func foundDifferences(p inspect.Pass) (all []trace.Drift) {
 // setField sets a field that an object has to a value in the form of a trace.Drift. It reports whether it could.
 func setField(object map[string]any, path, value string) bool {
 	fields := strings.Split(path, ".")
-	if _, has, err := unstructured.NestedFieldNoCopy(object, fields...); !has || err != nil || value == trace.Redacted {
+	if _, has, err := unstructured.NestedFieldNoCopy(object, fields...); !has || err != nil {
 		return false
 	}
 	if value == "(unset)" {
@@ -180,7 +180,7 @@ func setField(object map[string]any, path, value string) bool {
 		return true
 	}
 	var v any
-	if json.Unmarshal([]byte(value), &v) != nil { // cut, or no JSON
+	if json.Unmarshal([]byte(value), &v) != nil { // it was cut, or is hidden
 		return false
 	}
 	return unstructured.SetNestedField(object, v, fields...) == nil
