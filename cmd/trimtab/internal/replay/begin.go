@@ -34,10 +34,10 @@ func begun(now *unstructured.Unstructured, p inspect.Pass) (o *unstructured.Unst
 		undelete(o)
 	}
 	if !start.Deleting && wrote(p, "", "metadata.finalizers") {
-		tell("The pass added the finalizer.")
+		tell("The pass added the finalizer, which is left out.")
 		o.SetFinalizers(nil)
 		if wrote(p, "", "metadata.annotations") {
-			tell("The pass wrote the operator's record.")
+			tell("The pass wrote the operator's record, which is left out.")
 			unrecord(o)
 		}
 	}

@@ -58,7 +58,7 @@ metadata:
 
 const (
 	record = "    trimtab.dev/external: '{\"id\":\"i-7\",\"uid\":\"u1\",\"cluster\":\"c1\"}'\n"
-	ready  = "spec: {size: large, count: 2, login: {user: u, password: hunter2}, urls: ["https://u:hunter2@example.com"]}\nstatus: {observedGeneration: 3, state: Ready, conditions: [{type: Ready, status: \"True\"}]}\n"
+	ready  = "spec: {size: large, count: 2, login: {user: u, password: hunter2}, urls: ['https://u:hunter2@example.com']}\nstatus: {observedGeneration: 3, state: Ready, conditions: [{type: Ready, status: \"True\"}]}\n"
 )
 
 var (
