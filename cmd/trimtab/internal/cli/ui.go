@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 
 func newUI() *cobra.Command {
 	var k kube
-	var address string
+	var address, operator string
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show in a browser what is not ready and why",
@@ -36,6 +38,9 @@ func newUI() *cobra.Command {
 			if err := onLoopback(address); err != nil {
 				return err
 			}
+			if err := onThisMachine(operator); err != nil {
+				return err
+			}
 			k.all = k.all || *k.flags.Namespace == ""
 			t, err := k.target()
 			if err != nil {
@@ -45,12 +50,35 @@ func newUI() *cobra.Command {
 			if raw, err := k.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && name == "" {
 				name = raw.CurrentContext
 			}
-			return serveUI(cmd.Context(), address, t.dashboard(name), func(url string) { fmt.Fprintln(cmd.OutOrStdout(), url) })
+			dashboard := t.dashboard(name)
+			dashboard.Operator.URL = strings.TrimSuffix(operator, "/")
+			return serveUI(cmd.Context(), address, dashboard, func(url string) { fmt.Fprintln(cmd.OutOrStdout(), url) })
 		},
 	}
 	k.bind(cmd, true)
 	cmd.Flags().StringVar(&address, "address", "127.0.0.1:7777", "where to listen; it must be on loopback, and port 0 takes a free one")
+	cmd.Flags().StringVar(&operator, "operator", "", "debug address of an operator, as http://127.0.0.1:8082; kubectl port-forward makes that of a Pod reachable")
 	return cmd
+}
+
+// onThisMachine refuses addresses of operators that are not on loopback: an operator answers there alone.
+func onThisMachine(operator string) error {
+	if operator == "" {
+		return nil
+	}
+	u, err := url.Parse(operator)
+	ok := err == nil && u.Scheme == "http" && u.Port() != "" && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.User == nil
+	if ip := net.ParseIP(hostOf(u)); !ok || hostOf(u) != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--operator %s: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward -n NAMESPACE pod/NAME PORT:8082 makes that of a Pod reachable here", operator)
+	}
+	return nil
+}
+
+func hostOf(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // onLoopback refuses addresses that other machines reach.

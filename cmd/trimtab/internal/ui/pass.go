@@ -63,7 +63,7 @@ func linesOf(all []inspect.Pass) []passLine {
 
 // passesOf asks the operator for the passes over an object, oldest first. An empty uid stands for each object that has its name.
 func (s *Server) passesOf(ctx context.Context, r model.Ref, uid string) ([]inspect.Pass, error) {
-	if s.options.Operator == (inspect.Operator{}) {
+	if !s.options.Operator.Known() {
 		return nil, errors.New("what the operator has done is not known, as it is not known where it runs; start the dashboard with trimtab dev, or with trimtab ui --operator URL")
 	}
 	records, err := s.options.Operator.Trace(ctx, trace.Query{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: uid})
