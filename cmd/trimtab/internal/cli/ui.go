@@ -127,7 +127,7 @@ func (t target) dashboard(name string) ui.Options {
 	var kinds sync.Mutex
 	looked := time.Now()
 	return ui.Options{
-		Name: name, Namespace: t.namespace, Watch: t.watch,
+		Name: name, Namespace: t.namespace, Watch: t.watch, Module: moduleAt("."),
 		Cluster: func() *model.Cluster {
 			kinds.Lock()
 			defer kinds.Unlock()
