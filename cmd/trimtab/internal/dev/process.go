@@ -158,8 +158,8 @@ type operatorLog struct {
 	debug  string
 }
 
-// addresses are in the line that the operator writes when it listens.
-var addresses = regexp.MustCompile(`\bhealth-address=(\S+) debug-address=(\S+)`)
+// listening matches each address in the line that the operator writes when it listens.
+var listening = regexp.MustCompile(`\b(health|debug)-address=(\S+)`)
 
 var (
 	// ordinary matches lines of trimtab's and controller-runtime's loggers that are no warnings.
@@ -188,8 +188,10 @@ func (l *operatorLog) Write(text []byte) (int, error) {
 }
 
 func (l *operatorLog) add(line string) {
-	if found := addresses.FindStringSubmatch(line); found != nil && l.health == "" {
-		l.health, l.debug = found[1], found[2]
+	for _, found := range listening.FindAllStringSubmatch(line, -1) {
+		if into := map[string]*string{"health": &l.health, "debug": &l.debug}[found[1]]; *into == "" {
+			*into = found[2]
+		}
 	}
 	if l.shown {
 		if !ordinary.MatchString(line) || !l.ending && !transitions.MatchString(line) {
