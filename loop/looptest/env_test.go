@@ -250,7 +250,6 @@ func TestEnv(t *testing.T) {
 	})
 }
 
-// TestPreconditions: the server in memory refuses what is meant for another object or version, as a real one does.
 // TestTrace: the result of a pass has what the pass recorded, and nothing of the one before it.
 func TestTrace(t *testing.T) {
 	t.Parallel()
@@ -265,6 +264,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// TestPreconditions: the server in memory refuses what is meant for another object or version, as a real one does.
 func TestPreconditions(t *testing.T) {
 	t.Parallel()
 	live, other := types.UID("this"), types.UID("other")

@@ -100,7 +100,7 @@ func TestDashboard(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func(tab, *world)
-	}{{"attention", attention}, {"keys", keys}, {"why", why}, {"live", live}, {"act", act}, {"read-only", readOnly}, {"looks", looks}} {
+	}{{"attention", attention}, {"keys", keys}, {"states", states}, {"axis", onAxis}, {"countdown", countdown}, {"waves", waves}, {"why", why}, {"live", live}, {"act", act}, {"read-only", readOnly}, {"looks", looks}} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(tab{t, ctx}, w) }) {
 			return // each goes on where the one before it has ended
 		}

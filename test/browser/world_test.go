@@ -30,7 +30,7 @@ metadata: {name: orders}
 spec: {size: small, login: {name: login}, connection: {name: connection}}
 status:
   observedGeneration: 1
-  state: CreateFailed
+  state: Failed
   message: 'cannot create instance "orders": quota exceeded (10/10 instances); attempt 4'
   conditions:
   - {type: Ready, status: "False", reason: CreateFailed, message: 'cannot create instance "orders": quota exceeded (10/10 instances); attempt 4', lastTransitionTime: "2026-01-02T03:04:05Z"}
@@ -42,7 +42,7 @@ metadata: {name: billing}
 spec: {size: small, login: {name: login}, connection: {name: connection}}
 status:
   observedGeneration: 1
-  state: Ready
+  state: Succeeded
   external: {id: i-7, status: running}
   conditions: [{type: Ready, status: "True", reason: Succeeded, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]
 ---
@@ -92,6 +92,7 @@ func newWorld(t *testing.T) *world {
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/cloud/crds"))
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/webpage/crds"))
+	testenv.InstallFS(t, cfg, os.DirFS("../../samples/guestbook/crds"))
 	w := &world{t: t, cfg: cfg, client: testenv.Client(t, cfg, clientgoscheme.AddToScheme), namespace: testenv.Namespace(t, cfg)}
 	owners := map[string]*unstructured.Unstructured{}
 	for text := range strings.SplitSeq(shop, "\n---\n") {

@@ -206,6 +206,9 @@ func ago(t metav1.Time) string {
 
 // mark shows whether an object is ready.
 func mark(o model.Object) string {
+	if o.Held {
+		return "○"
+	}
 	switch o.Ready {
 	case "":
 		return ""

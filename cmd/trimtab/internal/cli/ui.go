@@ -31,9 +31,12 @@ func newUI() *cobra.Command {
 		Long: "Serves a dashboard on this machine: the objects of operators that are not ready, worst first, and for each\n" +
 			"one why, its conditions, and what it is made of. It is kept current while it is open. Objects are read with\n" +
 			"your permissions, and nothing is changed but by the actions on the page, which are shown with their commands.\n" +
-			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.",
-		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080",
-		Args:    cobra.NoArgs,
+			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.\n\n" +
+			"The page Operator says whether the operator itself is well. By default, that is what its lease shows, and how to\n" +
+			"make the operator reachable; with --operator, it is also asked for its queue, passes, requests and permissions.",
+		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080\n" +
+			"  kubectl trimtab ui --operator http://127.0.0.1:8082",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := onLoopback(address); err != nil {
 				return err

@@ -22,6 +22,9 @@ type Moment struct {
 	// What is created, deleted, spec, metadata, status, state, condition, attempt, event or operator.
 	What string `json:"what"`
 	Text string `json:"text"`
+	// To is the state that the object came to, and From the one before it, if they are known.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 	// By is who did it, as far as the API server knows.
 	By string `json:"by,omitempty"`
 }
@@ -171,8 +174,9 @@ func recordedOf(u *unstructured.Unstructured) (all []Moment) {
 			continue
 		}
 		m := Moment{At: metav1.NewTime(at), What: "state", Text: text("state", "to", "phase", "reason")}
-		if from := text("from"); from != "" {
-			m.Text = from + " → " + m.Text
+		if m.From = text("from"); m.From != "" { // else it may be anything that has a state, such as a release
+			m.To = m.Text
+			m.Text = m.From + " → " + m.To
 		}
 		if message := text("message"); message != "" {
 			m.Text += ": " + flatten(message)

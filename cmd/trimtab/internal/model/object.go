@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +36,14 @@ type Object struct {
 	Since   metav1.Time `json:"since,omitzero"`
 	Paused  string      `json:"paused,omitempty"`
 	// Deleting: it is being deleted.
-	Deleting bool     `json:"deleting,omitempty"`
-	Objects  []Object `json:"objects,omitempty"`
+	Deleting bool `json:"deleting,omitempty"`
+	// Wave is the apply order of a dependent, if the dependents of its component have several. Held: it is not created before
+	// those of earlier waves are ready.
+	Wave *int16 `json:"wave,omitempty"`
+	Held bool   `json:"held,omitempty"`
+	// Needs are the dependents of the same component that a dependent is applied after, as Kind/name.
+	Needs   []string `json:"needs,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
 
 	live *unstructured.Unstructured // nil if it does not exist, or cannot be read
 	// missing: it does not exist.
@@ -188,9 +195,16 @@ func (c *Cluster) below(ctx context.Context, u *unstructured.Unstructured) []Obj
 	}
 	for _, item := range items {
 		r := Ref{strings.TrimPrefix(item.Group+"/"+item.Version, "/"), item.Kind, item.Namespace, item.Name}
-		all = append(all, c.object(ctx, r, "dependent"))
+		o := c.object(ctx, r, "dependent")
+		for _, key := range item.DependsOn {
+			if parts := strings.SplitN(key, "/", 4); len(parts) == 4 {
+				o.Needs = append(o.Needs, parts[1]+"/"+parts[3])
+			}
+		}
+		all = append(all, o)
 		seen[types.UID(item.UID)] = true
 	}
+	setWaves(items, all)
 	for _, owned := range c.owned(ctx, u) {
 		if seen[owned.UID] {
 			continue
@@ -202,9 +216,32 @@ func (c *Cluster) below(ctx context.Context, u *unstructured.Unstructured) []Obj
 	return all
 }
 
-// rank orders what is not ready before the rest.
+// setWaves says in which wave each dependent is. items are the dependents in the inventory of a component, in the same order.
+func setWaves(items []api.InventoryItem, dependents []Object) {
+	if !slices.ContainsFunc(items, func(i api.InventoryItem) bool { return i.ApplyOrder != items[0].ApplyOrder }) {
+		return
+	}
+	var first *int16 // the first wave that is not ready
+	for i, o := range dependents {
+		if order := items[i].ApplyOrder; rank(o) < 2 && (first == nil || order < *first) {
+			first = &order
+		}
+	}
+	for i := range dependents {
+		o, order := &dependents[i], items[i].ApplyOrder
+		o.Wave = &order
+		if o.missing && items[i].Phase == api.PhaseScheduledForApplication && order > *first {
+			o.Held, o.missing = true, false
+			o.Ready, o.State, o.Message = metav1.ConditionUnknown, "Held", fmt.Sprintf("waits for wave %d", *first)
+		}
+	}
+}
+
+// rank orders what is not ready before the rest. What is held is not the cause of anything.
 func rank(o Object) int {
 	switch {
+	case o.Held:
+		return 2
 	case o.missing, o.Ready == metav1.ConditionFalse:
 		return 0
 	case o.Ready == metav1.ConditionUnknown:
@@ -257,6 +294,14 @@ func (c *Cluster) since(t metav1.Time) time.Duration {
 
 // Missing reports whether the object does not exist.
 func (o Object) Missing() bool { return o.missing }
+
+// Reported returns the state that the object's status has; empty if it has none, or cannot be read.
+func (o Object) Reported() string {
+	if o.live == nil {
+		return ""
+	}
+	return statusOf(o.live).State
+}
 
 // Conditions returns those of the object's status; none if it cannot be read.
 func (o Object) Conditions() []metav1.Condition {

@@ -93,6 +93,51 @@ status: {observedGeneration: 1, external: {id: x-1, status: running}, conditions
 	}
 }
 
+// TestWaves: a dependent that is not created yet waits for the first wave that is not ready, and is not the cause of anything.
+func TestWaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(`apiVersion: bundles.trimtab.dev/v1
+kind: Bundle
+metadata: {name: b}
+spec: {}
+status:
+  observedGeneration: 1
+  state: Processing
+  inventory:
+  - {version: v1, kind: Secret, namespace: NS, name: later, applyOrder: 2, phase: ScheduledForApplication}
+  - {version: v1, kind: Secret, namespace: NS, name: lost, applyOrder: 2, phase: Ready}
+  - {version: v1, kind: ConfigMap, namespace: NS, name: fine}
+  - {group: things.trimtab.dev, version: v1, kind: Thing, namespace: NS, name: t, applyOrder: 1, phase: Creating, dependsOn: [/ConfigMap/NS/fine]}
+  conditions: [{type: Ready, status: Unknown, reason: Processing, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fine, annotations: {owner: Bundle/b}}
+---
+apiVersion: things.trimtab.dev/v1
+kind: Thing
+metadata: {name: t, annotations: {owner: Bundle/b}}
+spec: {}
+status: {observedGeneration: 1, conditions: [{type: Ready, status: "False", reason: Dry, message: no water, lastTransitionTime: "2026-01-02T03:04:05Z"}]}`)
+	o, _ := w.cluster(w.cfg).Tree(t.Context(), refOf(t, "bundles.trimtab.dev/v1 Bundle b", w.namespace))
+	var got []string
+	for _, o := range o.Objects {
+		if o.Wave == nil {
+			t.Fatalf("the wave of %s is not known", o)
+		}
+		got = append(got, fmt.Sprintf("%d %s %s %s: %s", *o.Wave, o, o.State, o.Ready, o.Message)+strings.Join(o.Needs, " "))
+	}
+	want := []string{"2 Secret/lost Missing False: does not exist", "1 Thing/t InProgress False: no waterConfigMap/fine", "2 Secret/later Held Unknown: waits for wave 1", "0 ConfigMap/fine  : "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("dependents (-want +got):\n%s", diff)
+	}
+	e, err := w.cluster(w.cfg).Why(t.Context(), refOf(t, "bundles.trimtab.dev/v1 Bundle b", w.namespace))
+	if err != nil || e.Cause == nil || e.Cause.Code != model.Absent || e.Chain[1].Name != "lost" {
+		t.Errorf("the cause is %+v, %v; want the Secret that was created and is lost, not the one that is held", e.Cause, err)
+	}
+}
+
 // TestUnseen: whoever may read but one kind gets what that says, and what could not be seen.
 func TestUnseen(t *testing.T) {
 	t.Parallel()

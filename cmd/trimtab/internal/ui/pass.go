@@ -61,10 +61,13 @@ func linesOf(all []inspect.Pass) []passLine {
 	return lines
 }
 
+// errUnknown is the error if it is not known where the operator of an object runs.
+var errUnknown = errors.New("what the operator has done is not known, as it is not known where it runs; start the dashboard with trimtab dev, or with trimtab ui --operator URL")
+
 // passesOf asks the operator for the passes over an object, oldest first. An empty uid stands for each object that has its name.
 func (s *Server) passesOf(ctx context.Context, r model.Ref, uid string) ([]inspect.Pass, error) {
 	if !s.options.Operator.Known() {
-		return nil, errors.New("what the operator has done is not known, as it is not known where it runs; start the dashboard with trimtab dev, or with trimtab ui --operator URL")
+		return nil, errUnknown
 	}
 	records, err := s.options.Operator.Trace(ctx, trace.Query{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: uid})
 	// In a query, no namespace stands for all of them.
@@ -72,12 +75,12 @@ func (s *Server) passesOf(ctx context.Context, r model.Ref, uid string) ([]inspe
 	return inspect.Passes(records), err
 }
 
-// latestPasses is what the page of an object shows of its passes.
-func (s *Server) latestPasses(ctx context.Context, o model.Object) passes {
-	all, err := s.passesOf(ctx, o.Ref, string(o.UID))
-	if err != nil {
-		return passes{Problem: err.Error(), Passes: []passLine{}}
+// latestOf is what the page of an object shows of its passes: those in the records about it, or why there are none.
+func latestOf(records []trace.Record, missed error) passes {
+	if missed != nil {
+		return passes{Problem: missed.Error(), Passes: []passLine{}}
 	}
+	all := inspect.Passes(records)
 	older := max(0, len(all)-latest)
 	return passes{Passes: linesOf(all[older:]), Older: older}
 }

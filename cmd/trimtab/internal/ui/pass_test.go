@@ -166,11 +166,11 @@ func TestLatestPasses(t *testing.T) {
 	for number := range uint64(latest + 2) {
 		r.pass(number+1, orders, trace.Start{}, trace.End{Outcome: "Done"})
 	}
-	got := s.latestPasses(t.Context(), o)
+	got := latestOf(s.records(t.Context(), o))
 	if len(got.Passes) != latest || got.Passes[0].Number != latest+2 || got.Older != 2 {
 		t.Errorf("%d passes, the first is %d, and %d are older; want the %d newest", len(got.Passes), got.Passes[0].Number, got.Older, latest)
 	}
-	if got := New(Options{}).latestPasses(t.Context(), o); !strings.Contains(got.Problem, "--operator URL") || got.Passes == nil {
+	if got := latestOf(New(Options{}).records(t.Context(), o)); !strings.Contains(got.Problem, "--operator URL") || got.Passes == nil {
 		t.Errorf("with no operator: %+v", got)
 	}
 }

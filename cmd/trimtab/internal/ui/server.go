@@ -63,6 +63,7 @@ type Server struct {
 	options Options
 	key     string
 	changes *changes
+	seen    readings
 }
 
 // keyHeader is the header of requests that has the key. A page of another origin can neither know the key nor set the header.
@@ -89,6 +90,7 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
+	mux.HandleFunc("GET /api/operator", s.streamed(s.operator()))
 	mux.HandleFunc("GET /api/pass", s.streamed(s.pass))
 	mux.HandleFunc("GET /api/test", s.test)
 	mux.HandleFunc("POST /api/act", s.act)
@@ -166,8 +168,11 @@ func groupsOf(objects []model.Object) []group {
 type page struct {
 	Why        model.Explanation  `json:"why"`
 	Conditions []metav1.Condition `json:"conditions"`
-	Tree       model.Object       `json:"tree"`
+	Tree       branch             `json:"tree"`
 	History    model.History      `json:"history"`
+	Machine    *machine           `json:"machine,omitempty"`
+	Next       []next             `json:"next"`
+	Axis       axis               `json:"axis"`
 	Commands   []command          `json:"commands"`
 	Passes     passes             `json:"passes"`
 }
@@ -194,8 +199,18 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	records, missed := s.records(ctx, why.Object)
+	history = lived(history, records, s.seen.note(why.Object.UID, why.Object.Reported(), time.Now()))
 	why.Unseen = c.Unseen() // all that was not seen
-	p := page{Why: why, Tree: tree, History: history, Conditions: why.Object.Conditions(), Commands: []command{}, Passes: s.latestPasses(ctx, why.Object)}
+	if missed != nil && !errors.Is(missed, errUnknown) {
+		why.Unseen = append(why.Unseen, missed.Error())
+	}
+	p := page{
+		Why: why, Tree: treeOf(tree, why.Chain), History: history, Conditions: why.Object.Conditions(), Commands: []command{},
+		Passes: latestOf(records, missed), Machine: machineOf(c.Flow(ctx, why.Object), standing{why.Object.Reported(), why.Object.Reason, why.Object.Conditions()}, history.Moments),
+	}
+	p.Next = nextOf(why.Object.Paused, p.Conditions, records, time.Now())
+	p.Axis = axisOf(tree, p.Machine, history.Moments, records, time.Now())
 	for _, a := range s.options.Actions {
 		if effects, offered := a.For(ctx, c, why.Object); offered {
 			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects})

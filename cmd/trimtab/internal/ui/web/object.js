@@ -1,8 +1,12 @@
 // The page of an object.
 
+import {axis} from "./axis.js";
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
+import {next} from "./next.js";
 import {passes} from "./pass.js";
 import {ask, say} from "./server.js";
+import {states} from "./states.js";
+import {tree} from "./tree.js";
 
 let busy = "";
 
@@ -13,13 +17,14 @@ export function object(v, draw) {
 		h("h1", null, named(o), " ", place(o)),
 		h("p", null, h("strong." + kind, {id: "state"}, sign + " " + word), " ", h("span.dim", null, "since ", age(o.since || o.created))),
 		o.message ? h("p", null, o.message) : null,
+		states(v.machine),
+		next(v.next),
 		why(v.why),
 		v.commands.length ? h("section", null, h("h2", null, "What you can do"), h("ul.commands", null, v.commands.map(c => action(o, c, draw)))) : null,
-		h("div.columns", null,
-			h("section", {id: "tree"}, h("h2", null, "Made of"), h("ul.tree", null, branch(v.tree))),
-			v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null),
+		tree(v.tree),
+		v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null,
 		passes(o, v.passes),
-		timeline(v.history),
+		timeline(v, draw),
 		unseen(v.why.unseen),
 	];
 }
@@ -51,21 +56,14 @@ function action(o, c, draw) {
 	return h("li", null, act, h("code", null, c.text), copy, c.effects ? h("span.dim", null, c.effects.join("; ")) : null);
 }
 
-function branch(o) {
-	const [kind, sign, word] = tone(o);
-	const what = o.relation === "external" ? h("span", null, "external " + o.name) : h("a", {href: link(o)}, named(o));
-	return h("li", null,
-		h("div", null, h("span." + kind, null, sign), what, place(o), h("span." + kind, null, word), o.ready && o.ready !== "True" && o.message ? h("span.dim", null, o.message) : null),
-		o.objects ? h("ul", null, o.objects.map(branch)) : null);
-}
-
 const conditions = list => h("table", null,
 	h("thead", null, h("tr", null, ["Type", "Status", "Reason", "Since", "Message"].map(t => h("th", {scope: "col"}, t)))),
 	h("tbody", null, list.map(c => h("tr", null, h("td", null, c.type), h("td", null, c.status), h("td", null, c.reason), h("td", null, age(c.lastTransitionTime)), h("td", null, c.message)))));
 
-// timeline is what has happened, the newest first.
-const timeline = v => h("section", {id: "timeline"}, h("h2", null, "History"),
+// timeline is what has happened: drawn, and as a list, the newest first.
+const timeline = (v, draw) => h("section", {id: "timeline"}, h("h2", null, "History"),
+	axis(v.axis, query(v.why.object), draw),
 	h("table", null,
 		h("thead", null, h("tr", null, ["Age", "What", ""].map(t => h("th", {scope: "col"}, t)))),
-		h("tbody", null, [...v.moments].reverse().map(m => h("tr", null, h("td", null, age(m.at)), h("td", null, m.what), h("td", null, m.text))))),
-	h("p.dim", null, "Not known: " + v.limits.join("; ")));
+		h("tbody", null, [...v.history.moments].reverse().map(m => h("tr", null, h("td", null, age(m.at)), h("td", null, m.what), h("td", null, m.text))))),
+	h("p.dim", null, "Not known: " + v.history.limits.join("; ")));
