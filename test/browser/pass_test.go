@@ -189,6 +189,10 @@ func passSave(b tab, w *passWorld) {
 	if !eval[bool](b, `document.getElementById("copy") !== null && document.getElementById("file").tabIndex === 0`) {
 		b.t.Error("the file cannot be copied, or not be scrolled by keys")
 	}
+	b.run(chromedp.Click(chromedp.CSS("#previous")))
+	b.until("another pass, without the test of this one", `document.querySelector("h1").innerText.startsWith("Pass 4") && !!document.getElementById("save") && !document.getElementById("file")`)
+	b.run(chromedp.Click(chromedp.CSS("#next")))
+	b.until("the test again", `document.querySelector("h1").innerText.startsWith("Pass 5") && !!document.getElementById("file")`)
 }
 
 // passLooks: in light and dark, and from the narrowest to the widest screen, everything can be read.
