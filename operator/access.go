@@ -26,7 +26,8 @@ type access struct {
 	log     logr.Logger
 
 	mu      sync.Mutex
-	problem error // nil once all are granted
+	problem error    // nil once all are granted
+	missing []string // the permissions that problem names
 }
 
 var errNotAsked = errors.New("the API server has not answered yet")
@@ -62,10 +63,10 @@ func (a *access) check(*http.Request) error {
 // watch asks for the missing permissions every second until all are granted or ctx ends.
 func (a *access) watch(ctx context.Context) {
 	for {
-		problem := a.ask(ctx)
+		missing, problem := a.ask(ctx)
 		a.mu.Lock()
 		news := problem != nil && a.problem.Error() != problem.Error()
-		a.problem = problem
+		a.problem, a.missing = problem, missing
 		a.mu.Unlock()
 		if problem == nil {
 			return
@@ -81,29 +82,29 @@ func (a *access) watch(ctx context.Context) {
 	}
 }
 
-// ask removes the granted permissions from needed.
-func (a *access) ask(ctx context.Context) error {
+// ask removes the granted permissions from needed, and returns the others.
+func (a *access) ask(ctx context.Context) ([]string, error) {
 	var missing []authorizationv1.ResourceAttributes
 	for _, attributes := range a.needed {
 		answer, err := a.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("check own permissions: %w", err)
+			return nil, fmt.Errorf("check own permissions: %w", err)
 		}
 		if !answer.Status.Allowed {
 			missing = append(missing, attributes)
 		}
 	}
 	if a.needed = missing; len(missing) == 0 {
-		return nil
+		return nil, nil
 	}
 	var words []string
 	for _, m := range missing {
 		words = append(words, wording(m))
 	}
 	slices.Sort(words)
-	return fmt.Errorf("not permitted: %s; grant with: %s", strings.Join(words, ", "), a.grant)
+	return words, fmt.Errorf("not permitted: %s; grant with: %s", strings.Join(words, ", "), a.grant)
 }
 
 // wording returns the permission in the notation of kubectl auth can-i.

@@ -76,7 +76,7 @@ func (s *settings) flags(f *pflag.FlagSet, o Options) {
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that other replicas stand by")
 	f.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics; 0 turns it off")
 	f.StringVar(&s.healthAddress, "health-address", ":8081", "address of /livez and /readyz; 0 turns them off")
-	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "address of /debug/trace and /debug/pprof, on loopback only; 0 turns them off")
+	f.StringVar(&s.debugAddress, "debug-address", "127.0.0.1:8082", "address of /debug/operator, metrics, trace and pprof, on loopback only; 0 turns them off")
 	f.StringVar(&s.webhookAddress, "webhook-address", ":9443", "address of webhooks, if the operator has any")
 	f.StringVar(&s.webhookURL, "webhook-url", "", "URL at which the API server reaches --webhook-address (default: the operator's Service, or https://127.0.0.1 outside a cluster whose API server is on this machine)")
 	f.StringVar(&s.webhookCertDir, "webhook-cert-dir", "", "directory with tls.crt and tls.key for webhooks, as cert-manager issues them; the operator then leaves the caBundle alone (default: the operator makes certificates)")

@@ -8,12 +8,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trimtab-dev/trimtab/internal/running"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// debugHandler serves the flight recorder and the profiles of Go.
-func debugHandler(ring *trace.Ring) http.Handler {
+// debugHandler serves what the process says about itself, its metrics, the flight recorder and the profiles of Go.
+func debugHandler(ring *trace.Ring, metrics http.Handler, describe func(*http.Request) running.Operator) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+running.Path, func(w http.ResponseWriter, r *http.Request) { serveDescription(w, r, describe) })
+	mux.Handle("GET /debug/metrics", metrics)
 	mux.HandleFunc("GET /debug/trace", func(w http.ResponseWriter, r *http.Request) { serveTrace(w, r, ring) })
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

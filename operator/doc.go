@@ -18,6 +18,9 @@
 //     permissions are granted, those of sources included. It and the log name what is missing and the
 //     command that grants it. The process does not end for that, because roles may be applied after the
 //     Deployment: it goes on within a second of the grant, and until then a rollout does not complete.
+//   - /debug/operator, on loopback, says in JSON which health checks fail, which permissions are missing,
+//     and how many requests went to the API server, by verb and resource, with those that were forbidden.
+//     /debug/metrics has the metrics. The page Operator of `kubectl trimtab ui --operator` shows both.
 //   - /debug/trace, on loopback, shows the last events of all passes (package trace), or those of
 //     one object with ?kind=Stream&namespace=default&name=orders. Add &format=text for readable
 //     output. The flag --trace appends the same events to a file.

@@ -42,20 +42,41 @@ func (h *health) addReady(name string, check healthz.Checker) {
 
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.live, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.ready, h.note) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.checks("livez"), nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, h.checks("readyz"), h.note) })
 	return mux
 }
 
-func (h *health) answer(w http.ResponseWriter, r *http.Request, of map[string]healthz.Checker, note func() string) {
+// checks returns those of an endpoint.
+func (h *health) checks(endpoint string) map[string]healthz.Checker {
 	h.mu.Lock()
-	checks := maps.Clone(of)
-	h.mu.Unlock()
-	var problems []string
+	defer h.mu.Unlock()
+	if endpoint == "livez" {
+		return maps.Clone(h.live)
+	}
+	return maps.Clone(h.ready)
+}
+
+// problem is why the check of a name fails.
+type problem struct {
+	name string
+	err  error
+}
+
+// problemsOf returns why checks fail, in the order of their names.
+func problemsOf(checks map[string]healthz.Checker, r *http.Request) (problems []problem) {
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
 		if err := checks[name](r); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %v\n", name, err))
+			problems = append(problems, problem{name, err})
 		}
+	}
+	return problems
+}
+
+func (h *health) answer(w http.ResponseWriter, r *http.Request, checks map[string]healthz.Checker, note func() string) {
+	var problems []string
+	for _, p := range problemsOf(checks, r) {
+		problems = append(problems, fmt.Sprintf("%s: %v\n", p.name, p.err))
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/running"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
 )
@@ -86,12 +87,16 @@ func TestDebugHandler(t *testing.T) {
 		"bad since":     {why: "a typo", url: "http://localhost/debug/trace?since=yesterday", code: 400, lines: 1, has: "use a duration such as 10m"},
 		"bad last":      {why: "a typo", url: "http://localhost/debug/trace?last=-1", code: 400, lines: 1, has: "use a number"},
 		"profiles":      {why: "goroutines of a stuck operator", url: "http://localhost/debug/pprof/", code: 200, lines: -1, has: "goroutine"},
+		"itself":        {why: "the dashboard", url: "http://localhost/debug/operator", code: 200, lines: 1, has: `"name":"streams"`},
+		"metrics":       {why: "the dashboard needs one address", url: "http://localhost/debug/metrics", code: 200, lines: 1, has: "passes 3"},
+		"rebound":       {why: "nor what is missing", url: "http://evil.example/debug/operator", code: 403, lines: 1, has: "only for this machine"},
 		"rebound name":  {why: "a web page that points its name at us must not read", url: "http://evil.example/debug/trace", code: 403, lines: 1, has: "only for this machine"},
 		"rebound pprof": {why: "nor profile", url: "http://evil.example/debug/pprof/", code: 403, lines: 1, has: "only for this machine"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, body := ask(debugHandler(ring), tt.url)
+			metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("passes 3\n")) })
+			code, body := ask(debugHandler(ring, metrics, func(*http.Request) running.Operator { return running.Operator{Name: "streams"} }), tt.url)
 			if lines := strings.Count(body, "\n"); code != tt.code || (tt.lines >= 0 && lines != tt.lines) || !strings.Contains(body, tt.has) {
 				t.Errorf("%s: code %d, %d lines; want %d, %d and %q:\n%s", tt.why, code, lines, tt.code, tt.lines, tt.has, body)
 			}

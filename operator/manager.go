@@ -48,8 +48,12 @@ type process struct {
 	access    *access
 	fence     *fence              // nil without leader election
 	keeper    *servingcert.Keeper // of the certificate of webhooks; nil if there are none
-	started   chan struct{}       // closed when the caches are synced
-	others    atomic.Bool         // another replica leads
+	requests  *requests           // to the API server
+	began     time.Time
+	mounted   chan struct{}   // closed when the manager is set up
+	elected   <-chan struct{} // closed when this replica leads
+	started   chan struct{}   // closed when the caches are synced
+	others    atomic.Bool     // another replica leads
 }
 
 // runManager runs the controllers until ctx ends.
@@ -64,6 +68,7 @@ func runManager(ctx context.Context, o Options, s settings, log logr.Logger, std
 	p := &process{
 		design: d, settings: s, log: log, health: newHealth(), metrics: http.NewServeMux(),
 		informers: &informers{scheme: d.scheme}, ring: trace.NewRing(trace.RingOptions{}), started: make(chan struct{}),
+		mounted: make(chan struct{}), requests: newRequests(), began: time.Now(),
 	}
 	if p.target, err = findCluster(s); err != nil {
 		return err
@@ -87,6 +92,7 @@ func runManager(ctx context.Context, o Options, s settings, log logr.Logger, std
 // serve binds all addresses first, so that an address in use is reported before anything else
 // happens, and then serves on them.
 func (p *process) serve(ctx context.Context) error {
+	metrics := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	addresses := []struct {
 		flag, address string
 		listen        func(context.Context, string, string) (net.Listener, error)
@@ -94,9 +100,9 @@ func (p *process) serve(ctx context.Context) error {
 	}{
 		{"metrics-address", p.settings.metricsAddress, listen, p.metrics},
 		{"health-address", p.settings.healthAddress, listen, p.health.handler()},
-		{"debug-address", p.settings.debugAddress, listenLoopback, debugHandler(p.ring)},
+		{"debug-address", p.settings.debugAddress, listenLoopback, debugHandler(p.ring, metrics, p.describe)},
 	}
-	p.metrics.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	p.metrics.Handle("GET /metrics", metrics)
 	p.health.addReady("manager", p.hasStarted)
 	log := p.log.WithValues("name", p.design.options.Name, "version", version(), "namespace", p.target.namespace)
 	for _, a := range addresses {
@@ -121,7 +127,7 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	if err := p.target.reachable(ctx); err != nil {
 		return nil, err
 	}
-	config := p.target.config
+	config := p.requests.config(p.target.config)
 	if p.settings.leaderElect {
 		p.fence = newFence(p.target.namespace, p.design.terms.Installation)
 		config = p.fence.config(config)
@@ -150,6 +156,8 @@ func (p *process) setUp(ctx context.Context, sink trace.Sink) (manager.Manager, 
 	if err := p.design.setup(mounted{mgr, p}); err != nil {
 		return nil, err
 	}
+	p.elected = mgr.Elected()
+	close(p.mounted)
 	return mgr, nil
 }
 

@@ -211,14 +211,23 @@ func (e *Env) pass(req reconcile.Request) Result {
 	p.view.settle()
 	requests, events := len(p.log.All()), len(p.events.all())
 	p.mu.Lock()
-	p.began, p.end = trace.Start{}, trace.End{}
+	p.trace = nil
 	p.mu.Unlock()
 	p.queue.take(req)
 	result, err := p.passes.Reconcile(e.t.Context(), req)
 	p.queue.ended(req, result, err)
+	r := Result{Name: strings.TrimPrefix(req.String(), "/"), Err: err}
 	p.mu.Lock()
-	r := Result{Name: strings.TrimPrefix(req.String(), "/"), Outcome: p.end.Outcome, Err: err, Attempt: p.began.Attempt}
+	r.Trace = p.trace
 	p.mu.Unlock()
+	for _, rec := range r.Trace {
+		switch e := rec.Event.(type) {
+		case trace.Start:
+			r.Attempt = e.Attempt
+		case trace.End:
+			r.Outcome = e.Outcome
+		}
+	}
 	for _, w := range p.log.All()[requests:] {
 		if w.IsWrite() {
 			r.Writes = append(r.Writes, writeLine(w))

@@ -23,6 +23,7 @@ import (
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/loop/looptest"
+	"github.com/trimtab-dev/trimtab/trace"
 )
 
 const finalizer = "probes.probe.trimtab.dev/finalizer"
@@ -247,6 +248,20 @@ func TestEnv(t *testing.T) {
 			t.Errorf("the child is left: %v", err)
 		}
 	})
+}
+
+// TestTrace: the result of a pass has what the pass recorded, and nothing of the one before it.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	env := looptest.NewEnv(t, tanks{}.controller(), cluster(tank()))
+	for n, want := range []string{
+		"Probe n/a, pass 1\n  start    generation 1\n  patch    object: metadata.finalizers\n  state    (new) → Succeeded (Succeeded): the object matches its spec\n  apply    status: status\n  end      Done; again in 9h42m\n",
+		"Probe n/a, pass 1\n  start    generation 1\n  end      Done; again in 9h42m\n",
+	} {
+		if diff := cmp.Diff(want, trace.Transcript(env.Pass(tank()).Trace)); diff != "" {
+			t.Errorf("pass %d (-want +got)\n%s", n+1, diff)
+		}
+	}
 }
 
 // TestPreconditions: the server in memory refuses what is meant for another object or version, as a real one does.

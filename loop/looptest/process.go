@@ -52,8 +52,7 @@ type process struct {
 	running   sync.WaitGroup
 
 	mu    sync.Mutex
-	began trace.Start
-	end   trace.End
+	trace []trace.Record // of the last pass
 }
 
 var _ loop.QueueMaker = (*process)(nil)
@@ -151,12 +150,7 @@ func (p *process) stop() {
 func (p *process) Record(r trace.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch e := r.Event.(type) {
-	case trace.Start:
-		p.began = e
-	case trace.End:
-		p.end = e
-	}
+	p.trace = append(p.trace, r)
 }
 
 func isTerminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/testenv"
+	"github.com/trimtab-dev/trimtab/trace"
 )
 
 // Result is what came of a pass.
@@ -21,6 +22,8 @@ type Result struct {
 	Outcome string
 	// Err is the error that controller-runtime got, and counts.
 	Err error
+	// Trace is what the pass recorded, for [trace.Transcript]. It is empty if Outcome is.
+	Trace []trace.Record
 	// Attempt is which retry the pass was.
 	Attempt int
 	// Writes are the writes in order, one a line, such as `apply probes/status n/a {"status":{"state":"Succeeded"}}`. A

@@ -84,6 +84,7 @@ type world struct {
 	cfg       *rest.Config
 	client    client.WithWatch
 	namespace string
+	program   string // trimtab; built when it is used first
 }
 
 func newWorld(t *testing.T) *world {
@@ -92,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/cloud/crds"))
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/webpage/crds"))
 	testenv.InstallFS(t, cfg, os.DirFS("../../samples/guestbook/crds"))
-	w := &world{t, cfg, testenv.Client(t, cfg, clientgoscheme.AddToScheme), testenv.Namespace(t, cfg)}
+	w := &world{t: t, cfg: cfg, client: testenv.Client(t, cfg, clientgoscheme.AddToScheme), namespace: testenv.Namespace(t, cfg)}
 	owners := map[string]*unstructured.Unstructured{}
 	for text := range strings.SplitSeq(shop, "\n---\n") {
 		u := &unstructured.Unstructured{}
@@ -141,15 +142,17 @@ func (w *world) object(apiVersion, kind, name string) *unstructured.Unstructured
 	return u
 }
 
-// serve starts trimtab ui with a configuration and returns the address that it prints. It ends with the test.
-func (w *world) serve(cfg *rest.Config) string {
+// serve starts trimtab ui with a configuration and flags, and returns the address that it prints. It ends with the test.
+func (w *world) serve(cfg *rest.Config, flags ...string) string {
 	w.t.Helper()
-	program := filepath.Join(w.t.TempDir(), "trimtab")
-	if out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, "github.com/trimtab-dev/trimtab/cmd/trimtab").CombinedOutput(); err != nil {
-		w.t.Fatalf("%v\n%s", err, out)
+	if w.program == "" {
+		w.program = filepath.Join(w.t.TempDir(), "trimtab")
+		if out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", w.program, "github.com/trimtab-dev/trimtab/cmd/trimtab").CombinedOutput(); err != nil {
+			w.t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	cmd := exec.CommandContext(ctx, program, "ui", "--address", "127.0.0.1:0", "-n", w.namespace)
+	cmd := exec.CommandContext(ctx, w.program, append([]string{"ui", "--address", "127.0.0.1:0", "-n", w.namespace}, flags...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+testenv.Kubeconfig(w.t, cfg), "HOME="+w.t.TempDir())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr

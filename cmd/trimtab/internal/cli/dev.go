@@ -108,11 +108,13 @@ func session(ctx context.Context, o dev.Options, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	o.Kubectl = kubectl.Commands{Flags: flags}
+	o.Kubectl, o.Debug = kubectl.Commands{Flags: flags}, &dev.Address{}
+	dashboard := t.dashboard("trimtab dev")
+	dashboard.Operator.At = o.Debug.URL
 	serving, stop := context.WithCancel(ctx)
 	shown, failed := make(chan string, 1), make(chan error, 1)
 	go func() {
-		failed <- serveUI(serving, "127.0.0.1:0", t.dashboard("trimtab dev"), func(url string) { shown <- url })
+		failed <- serveUI(serving, "127.0.0.1:0", dashboard, func(url string) { shown <- url })
 	}()
 	select {
 	case url := <-shown:

@@ -61,6 +61,11 @@ func TestKube(t *testing.T) {
 		"three words":    {[]string{"why", "probe/a", "b"}, 1, []string{`"probe/a b" names no object; write KIND/NAME`}},
 		"ui for all":     {[]string{"ui", "--address", "0.0.0.0:0"}, 1, []string{"--address 0.0.0.0:0: use 127.0.0.1:PORT"}},
 		"ui, taken port": {[]string{"ui", "--address", taken.Addr().String()}, 1, []string{"address already in use; use another port, or 0 for a free one"}},
+		"ui, elsewhere":  {[]string{"ui", "--operator", "http://10.0.0.1:8082"}, 1, []string{"--operator http://10.0.0.1:8082: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward"}},
+		"ui, no port":    {[]string{"ui", "--operator", "http://127.0.0.1"}, 1, []string{"--operator http://127.0.0.1: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward"}},
+		"ui, no scheme":  {[]string{"ui", "--operator", "127.0.0.1:8082"}, 1, []string{"--operator 127.0.0.1:8082: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward"}},
+		"ui, https":      {[]string{"ui", "--operator", "https://127.0.0.1:8082"}, 1, []string{"--operator https://127.0.0.1:8082: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward"}},
+		"ui, a path":     {[]string{"ui", "--operator", "http://127.0.0.1:8082/debug/trace"}, 1, []string{"--operator http://127.0.0.1:8082/debug/trace: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward"}},
 		"output":         {[]string{"why", "probe/a", "-o", "yaml"}, 1, []string{`--output: "yaml" is not known; use json, or leave it out`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,18 +24,24 @@ import (
 
 func newUI() *cobra.Command {
 	var k kube
-	var address string
+	var address, operator string
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show in a browser what is not ready and why",
 		Long: "Serves a dashboard on this machine: the objects of operators that are not ready, worst first, and for each\n" +
 			"one why, its conditions, and what it is made of. It is kept current while it is open. Objects are read with\n" +
 			"your permissions, and nothing is changed but by the actions on the page, which are shown with their commands.\n" +
-			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.",
-		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080",
-		Args:    cobra.NoArgs,
+			"Only who has the address that is printed gets in, because it has a key. The page keeps that for its tab alone.\n\n" +
+			"The page Operator says whether the operator itself is well. By default, that is what its lease shows, and how to\n" +
+			"make the operator reachable; with --operator, it is also asked for its queue, passes, requests and permissions.",
+		Example: "  kubectl trimtab ui\n  kubectl trimtab ui -n shop --address 127.0.0.1:8080\n" +
+			"  kubectl trimtab ui --operator http://127.0.0.1:8082",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := onLoopback(address); err != nil {
+				return err
+			}
+			if err := onThisMachine(operator); err != nil {
 				return err
 			}
 			k.all = k.all || *k.flags.Namespace == ""
@@ -45,12 +53,35 @@ func newUI() *cobra.Command {
 			if raw, err := k.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && name == "" {
 				name = raw.CurrentContext
 			}
-			return serveUI(cmd.Context(), address, t.dashboard(name), func(url string) { fmt.Fprintln(cmd.OutOrStdout(), url) })
+			dashboard := t.dashboard(name)
+			dashboard.Operator.URL = strings.TrimSuffix(operator, "/")
+			return serveUI(cmd.Context(), address, dashboard, func(url string) { fmt.Fprintln(cmd.OutOrStdout(), url) })
 		},
 	}
 	k.bind(cmd, true)
 	cmd.Flags().StringVar(&address, "address", "127.0.0.1:7777", "where to listen; it must be on loopback, and port 0 takes a free one")
+	cmd.Flags().StringVar(&operator, "operator", "", "debug address of an operator, as http://127.0.0.1:8082; kubectl port-forward makes that of a Pod reachable")
 	return cmd
+}
+
+// onThisMachine refuses addresses of operators that are not on loopback: an operator answers there alone.
+func onThisMachine(operator string) error {
+	if operator == "" {
+		return nil
+	}
+	u, err := url.Parse(operator)
+	ok := err == nil && u.Scheme == "http" && u.Port() != "" && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.User == nil
+	if ip := net.ParseIP(hostOf(u)); !ok || hostOf(u) != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--operator %s: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward -n NAMESPACE pod/NAME PORT:8082 makes that of a Pod reachable here", operator)
+	}
+	return nil
+}
+
+func hostOf(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // onLoopback refuses addresses that other machines reach.
@@ -96,7 +127,7 @@ func (t target) dashboard(name string) ui.Options {
 	var kinds sync.Mutex
 	looked := time.Now()
 	return ui.Options{
-		Name: name, Namespace: t.namespace, Watch: t.watch,
+		Name: name, Namespace: t.namespace, Watch: t.watch, Module: moduleAt("."),
 		Cluster: func() *model.Cluster {
 			kinds.Lock()
 			defer kinds.Unlock()

@@ -39,6 +39,8 @@ type Options struct {
 	Temporary bool
 	// Folder is for the session's files. The caller removes it. Required.
 	Folder string
+	// Debug is told where the operator's debug address is. Nil tells nobody.
+	Debug *Address
 	// Kubectl writes the commands that are shown.
 	Kubectl kubectl.Commands
 	// Out shows what happens. On a terminal, a table of the operator's objects is below it. Required.
@@ -221,6 +223,9 @@ func (s *session) handOver(ctx context.Context, next *build, st *steps.Step) err
 		return err
 	}
 	s.process = p
+	if s.options.Debug != nil {
+		s.options.Debug.process.Store(p)
+	}
 	lease, err := p.ready(ctx)
 	if err != nil {
 		if p.hasEnded() {
@@ -264,7 +269,7 @@ func (s *session) served(ctx context.Context, definitions []*apiextensionsv1.Cus
 func (s *session) managerArgs(b *build) []string {
 	return append([]string{
 		"manager", "--kubeconfig", s.account.kubeconfig(), "--namespace", b.namespace, "--log-format", "text",
-		"--metrics-address", "0", "--health-address", "127.0.0.1:0", "--debug-address", "0",
+		"--metrics-address", "0", "--health-address", "127.0.0.1:0", "--debug-address", "127.0.0.1:0",
 	}, s.options.Args...)
 }
 

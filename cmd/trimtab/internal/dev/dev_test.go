@@ -17,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/scaffold"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/running"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -73,8 +75,9 @@ func TestDev(t *testing.T) {
 	out := newLines()
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
+	debug := &Address{}
 	go func() {
-		ended <- Run(ctx, Options{Root: root, Config: cfg, Temporary: true, Folder: temporary, Out: out, Kubectl: kubectl.Commands{Flags: []string{"--kubeconfig=/a/b"}}})
+		ended <- Run(ctx, Options{Debug: debug, Root: root, Config: cfg, Temporary: true, Folder: temporary, Out: out, Kubectl: kubectl.Commands{Flags: []string{"--kubeconfig=/a/b"}}})
 		out.close()
 	}()
 	t.Cleanup(func() {
@@ -103,6 +106,7 @@ func TestDev(t *testing.T) {
 	testenv.Wait(t, c, object("first"), "the example to be Ready", letters(1))
 	out.await(t, "Widget/first.* → Ready")
 	pid := out.pid(t)
+	before := asked(t, debug)
 
 	// A change while a pass runs.
 	slow := object("slow")
@@ -131,6 +135,9 @@ func TestDev(t *testing.T) {
 		t.Errorf("the operator was process %d, is process %d; the old one is alive: %t", pid, next, alive(pid))
 	}
 	checkNotes(t, notes, pid, next)
+	if after := asked(t, debug); !after.Started.After(before.Started) {
+		t.Errorf("the process at the debug address was started at %s, the one before at %s", after.Started, before.Started)
+	}
 
 	// What does not compile replaces nothing.
 	mark = out.mark()
@@ -167,8 +174,21 @@ func TestDev(t *testing.T) {
 	if alive(next) {
 		t.Error("the operator is still alive")
 	}
+	if at := debug.URL(); at != "" {
+		t.Errorf("no operator runs, and is to be asked at %s", at)
+	}
 	testenv.Gone(t, c, object("first"), "the operator deletes its objects")
 	testenv.Gone(t, c, object("slow"), "the operator deletes its objects")
+}
+
+// asked is what the operator that runs says about itself.
+func asked(t *testing.T, debug *Address) running.Operator {
+	t.Helper()
+	d, err := inspect.Operator{At: debug.URL}.Describe(t.Context())
+	if err != nil || d.Name != "widgets" || !d.Leads {
+		t.Errorf("the operator says %+v, %v", d, err)
+	}
+	return d
 }
 
 // checkNotes: each pass that the old process has begun it has ended, before the new one began any.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -56,6 +57,23 @@ func (p *process) result() error {
 		return p.err
 	}
 	return errors.New("exit status 0")
+}
+
+// Address is where the operator that runs is asked what it does. It follows the operator from process to process. Its zero value
+// follows none yet.
+type Address struct{ process atomic.Pointer[process] }
+
+// URL returns the debug address of the process that runs; empty if none does, or if it serves none.
+func (a *Address) URL() string {
+	p := a.process.Load()
+	if p == nil || p.hasEnded() {
+		return ""
+	}
+	at := p.log.debugAddress()
+	if at == "" || at == "off" {
+		return ""
+	}
+	return "http://" + at
 }
 
 // readyWithin is more than an operator needs to fill its caches.
@@ -137,10 +155,11 @@ type operatorLog struct {
 	rest   []byte // of a line that is not complete
 	kept   []string
 	health string
+	debug  string
 }
 
-// healthAddress is in the line that the operator writes when it listens.
-var healthAddress = regexp.MustCompile(`\bhealth-address=(\S+)`)
+// listening matches each address in the line that the operator writes when it listens.
+var listening = regexp.MustCompile(`\b(health|debug)-address=(\S+)`)
 
 var (
 	// ordinary matches lines of trimtab's and controller-runtime's loggers that are no warnings.
@@ -169,8 +188,10 @@ func (l *operatorLog) Write(text []byte) (int, error) {
 }
 
 func (l *operatorLog) add(line string) {
-	if found := healthAddress.FindStringSubmatch(line); found != nil && l.health == "" {
-		l.health = found[1]
+	for _, found := range listening.FindAllStringSubmatch(line, -1) {
+		if into := map[string]*string{"health": &l.health, "debug": &l.debug}[found[1]]; *into == "" {
+			*into = found[2]
+		}
 	}
 	if l.shown {
 		if !ordinary.MatchString(line) || !l.ending && !transitions.MatchString(line) {
@@ -187,6 +208,12 @@ func (l *operatorLog) address() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.health
+}
+
+func (l *operatorLog) debugAddress() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.debug
 }
 
 // show shows what is written from now on.

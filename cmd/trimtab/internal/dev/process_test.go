@@ -17,9 +17,9 @@ func TestOperatorLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("10:00:00.000  INFO   starting  health-address=127.0.0.1:4711 name=widgets\n")
-	if got := l.address(); got != "127.0.0.1:4711" {
-		t.Errorf("the address is %q", got)
+	write("10:00:00.000  INFO   starting  debug-address=127.0.0.1:4712 health-address=127.0.0.1:4711 name=widgets\n")
+	if got := l.address() + " " + l.debugAddress(); got != "127.0.0.1:4711 127.0.0.1:4712" {
+		t.Errorf("the addresses are %q", got)
 	}
 	l.show()
 	write("10:00:01.000  INFO   asked the API  name=first object.name=first reconcileID=1-2\nmy own ")

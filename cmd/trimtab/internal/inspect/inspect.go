@@ -1,9 +1,10 @@
-// Package inspect asks a running operator what it has done: the records of its flight recorder. They are on the operator's debug
-// address, which is on loopback of the machine or the pod that it runs on.
+// Package inspect asks a running operator what it has done and how it is: the records of its flight recorder, its metrics, and what
+// it says about itself. They are on the operator's debug address, which is on loopback of the machine or the pod that it runs on.
 package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,11 +16,20 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// Operator is a running operator.
+// Operator is a running operator. Its zero value is one that is not known.
 type Operator struct {
 	// URL is its debug address, such as http://127.0.0.1:8082.
 	URL string
+	// At returns that address where it changes because one process replaces another. It is empty while there is none. Nil: the
+	// address is always URL.
+	At func() string
 }
+
+// Known reports whether it is known where the operator is asked, now or later.
+func (o Operator) Known() bool { return o.URL != "" || o.At != nil }
+
+// ErrAway is the error for a question to an operator that does not run now.
+var ErrAway = errors.New("no operator runs at the moment")
 
 // Trace returns the records that q selects, oldest first.
 func (o Operator) Trace(ctx context.Context, q trace.Query) ([]trace.Record, error) {
@@ -41,6 +51,12 @@ const answered = 10 * time.Second
 
 // get reads what the operator serves at a path.
 func (o Operator) get(ctx context.Context, path string, read func(io.Reader) error) error {
+	if o.At != nil {
+		o.URL = o.At()
+	}
+	if o.URL == "" {
+		return ErrAway
+	}
 	ctx, cancel := context.WithTimeout(ctx, answered)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.URL+path, nil)
@@ -54,6 +70,9 @@ func (o Operator) get(ctx context.Context, path string, read func(io.Reader) err
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		if answer.StatusCode == http.StatusNotFound {
+			return fmt.Errorf("the operator at %s is of an older version of trimtab, which does not serve %s; build it with the version of this program, or use that one's", o.URL, r.URL.Path)
+		}
 		return fmt.Errorf("ask the operator at %s: %s: %s", o.URL, answer.Status, strings.TrimSpace(string(said)))
 	}
 	if err := read(answer.Body); err != nil {

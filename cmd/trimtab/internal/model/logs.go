@@ -88,10 +88,7 @@ func (c *Cluster) operatorPods(ctx context.Context, namespace, name, holder stri
 	if exists {
 		c.miss("the other replicas of the operator", errNoDeployment)
 	}
-	leader := holder
-	if at := strings.LastIndexByte(holder, '_'); at > 0 { // controller-runtime puts a UID behind the name
-		leader = holder[:at]
-	}
+	leader := podOf(holder)
 	return slices.DeleteFunc(pods.Items, func(p unstructured.Unstructured) bool { return leader == "" || p.GetName() != leader }), nil
 }
 

@@ -84,6 +84,11 @@ func (c *Cluster) describe(ctx context.Context, u *unstructured.Unstructured) Ob
 	return o
 }
 
+// Read returns an object as it is now.
+func (c *Cluster) Read(ctx context.Context, r Ref) (*unstructured.Unstructured, error) {
+	return c.load(ctx, r)
+}
+
 // Declares reports whether the definition of a custom resource has a field, such as status.
 func (c *Cluster) Declares(ctx context.Context, of Ref, path ...string) bool {
 	mapping, err := c.mapper.RESTMapping(of.gvk().GroupKind(), of.gvk().Version)

@@ -19,8 +19,11 @@ type Operator struct {
 	// Holder is the process that leads; empty if the lease was released.
 	Holder string `json:"holder,omitempty"`
 	// Leads: the lease has not run out. Seen is how long ago it was renewed.
-	Leads bool          `json:"leads"`
-	Seen  time.Duration `json:"-"`
+	Leads   bool          `json:"leads"`
+	Seen    time.Duration `json:"-"`
+	Renewed metav1.Time   `json:"renewed"`
+	// Kinds are those whose status it may write. Only [Cluster.Operators] says them.
+	Kinds []string `json:"kinds,omitempty"`
 
 	acquired metav1.Time
 }
@@ -63,12 +66,21 @@ func (a *asking) away(ctx context.Context, o Object) *Cause {
 // operatorOf returns the operator that looks after the objects of a kind. It is recognized by its role: one of the name of the
 // lease that allows to write the status of the kind, as trimtab's manifests have it.
 func (c *Cluster) operatorOf(ctx context.Context, of Ref) (Operator, bool) {
-	if !ofOperator(of.gvk().Group) {
+	all := c.operatorsOf(ctx, of)
+	if len(all) == 0 {
 		return Operator{}, false
+	}
+	return all[0], true
+}
+
+// operatorsOf returns all that may be meant by operatorOf.
+func (c *Cluster) operatorsOf(ctx context.Context, of Ref) (found []Operator) {
+	if !ofOperator(of.gvk().Group) {
+		return nil
 	}
 	mapping, err := c.mapper.RESTMapping(of.gvk().GroupKind(), of.gvk().Version)
 	if err != nil {
-		return Operator{}, false
+		return nil
 	}
 	all := c.running(ctx)
 	roles := map[string]bool{}
@@ -79,10 +91,10 @@ func (c *Cluster) operatorOf(ctx context.Context, of Ref) (Operator, bool) {
 	}
 	for _, lease := range all.leases {
 		if roles[lease.GetName()] {
-			return c.operatorBy(&lease), true
+			found = append(found, c.operatorBy(&lease))
 		}
 	}
-	return Operator{}, false
+	return found
 }
 
 // operatorBy returns the operator that has a lease.
@@ -92,7 +104,7 @@ func (c *Cluster) operatorBy(lease *unstructured.Unstructured) Operator {
 	text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
 	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
 	renewed, err := time.Parse(time.RFC3339Nano, text)
-	op.Seen = c.now().Sub(renewed).Truncate(time.Second)
+	op.Seen, op.Renewed = c.now().Sub(renewed).Truncate(time.Second), metav1.NewTime(renewed)
 	op.Leads = err == nil && op.Holder != "" && op.Seen <= time.Duration(seconds)*time.Second
 	text, _, _ = unstructured.NestedString(lease.Object, "spec", "acquireTime")
 	if acquired, err := time.Parse(time.RFC3339Nano, text); err == nil {

@@ -15,10 +15,12 @@ import (
 // answered is how long an operator is waited for: a page is also of use without what it says.
 const answered = 2 * time.Second
 
-// records returns what the flight recorder of the operator has about an object. Without an operator, or if it does not answer, there
-// are none.
+// records returns what the flight recorder of the operator has about an object. It is errUnknown that nobody knows where that runs.
 func (s *Server) records(ctx context.Context, o model.Object) ([]trace.Record, error) {
-	if s.options.Operator.URL == "" || o.UID == "" {
+	switch {
+	case !s.options.Operator.Known():
+		return nil, errUnknown
+	case o.UID == "":
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answered)

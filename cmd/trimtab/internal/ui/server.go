@@ -42,6 +42,8 @@ type Options struct {
 	Actions []Action
 	// Operator is where the operator of the objects tells what it has done. Its zero value: it is not known.
 	Operator inspect.Operator
+	// Module is the path of the operator's module, for the tests that are saved. Empty: it is not known.
+	Module string
 }
 
 // Action is something that can be done to an object.
@@ -88,6 +90,9 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
+	mux.HandleFunc("GET /api/operator", s.streamed(s.operator()))
+	mux.HandleFunc("GET /api/pass", s.streamed(s.pass))
+	mux.HandleFunc("GET /api/test", s.test)
 	mux.HandleFunc("POST /api/act", s.act)
 	return s.guarded(at.String(), mux)
 }
@@ -169,6 +174,7 @@ type page struct {
 	Next       []next             `json:"next"`
 	Axis       axis               `json:"axis"`
 	Commands   []command          `json:"commands"`
+	Passes     passes             `json:"passes"`
 }
 
 // command is what can be done to an object. Verb is empty if it is a command to copy only.
@@ -196,12 +202,12 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	records, missed := s.records(ctx, why.Object)
 	history = lived(history, records, s.seen.note(why.Object.UID, why.Object.Reported(), time.Now()))
 	why.Unseen = c.Unseen() // all that was not seen
-	if missed != nil {
+	if missed != nil && !errors.Is(missed, errUnknown) {
 		why.Unseen = append(why.Unseen, missed.Error())
 	}
 	p := page{
 		Why: why, Tree: treeOf(tree, why.Chain), History: history, Conditions: why.Object.Conditions(), Commands: []command{},
-		Machine: machineOf(c.Flow(ctx, why.Object), standing{why.Object.Reported(), why.Object.Reason, why.Object.Conditions()}, history.Moments),
+		Passes: latestOf(records, missed), Machine: machineOf(c.Flow(ctx, why.Object), standing{why.Object.Reported(), why.Object.Reason, why.Object.Conditions()}, history.Moments),
 	}
 	p.Next = nextOf(why.Object.Paused, p.Conditions, records, time.Now())
 	p.Axis = axisOf(tree, p.Machine, history.Moments, records, time.Now())

@@ -3,13 +3,15 @@
 import {attention} from "./attention.js";
 import {h} from "./dom.js";
 import {object} from "./object.js";
+import {operator} from "./operator.js";
+import {pass} from "./pass.js";
 import {ask, say, takeKey} from "./server.js";
 
 const page = document.getElementById("page");
 let stream, shown;
 
 // views are what draws a page, by its path in the address, which is the path of its stream, too.
-const views = {attention, object};
+const views = {attention, object, operator, pass};
 
 // draw shows the last value again.
 function draw() {
@@ -91,11 +93,12 @@ addEventListener("keydown", e => {
 		if (e.key === "Escape") e.target.blur();
 		return;
 	}
-	const rows = [...page.querySelectorAll(".rows a, .tree a")], at = rows.indexOf(document.activeElement);
+	const rows = [...page.querySelectorAll(".rows a, .tree a, .step")], at = rows.indexOf(document.activeElement);
 	const keys = {
 		j: () => rows[Math.min(at + 1, rows.length - 1)]?.focus(),
 		k: () => rows[Math.max(at - 1, 0)]?.focus(),
 		u: () => { location.hash = "#/"; },
+		o: () => { location.hash = "#/operator"; },
 		"/": () => document.getElementById("filter")?.focus(),
 		"?": () => help.showModal(),
 	};

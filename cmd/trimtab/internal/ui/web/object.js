@@ -3,6 +3,7 @@
 import {axis} from "./axis.js";
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
 import {next} from "./next.js";
+import {passes} from "./pass.js";
 import {ask, say} from "./server.js";
 import {states} from "./states.js";
 import {tree} from "./tree.js";
@@ -22,6 +23,7 @@ export function object(v, draw) {
 		v.commands.length ? h("section", null, h("h2", null, "What you can do"), h("ul.commands", null, v.commands.map(c => action(o, c, draw)))) : null,
 		tree(v.tree),
 		v.conditions && v.conditions.length ? h("section", {id: "conditions"}, h("h2", null, "Conditions"), conditions(v.conditions)) : null,
+		passes(o, v.passes),
 		timeline(v, draw),
 		unseen(v.why.unseen),
 	];

@@ -78,7 +78,7 @@ type SiteList struct {
 // DeepCopy returns a copy that shares nothing with i.
 func (i *Item) DeepCopy() *Item {
 	c := *i
-	i.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.ObjectMeta = *i.ObjectMeta.DeepCopy()
 	c.Status = i.Status.deepCopy()
 	return &c
 }
