@@ -97,6 +97,10 @@ func TestMachine(t *testing.T) {
 				"Pending > Creating 1x@0", "Creating > Failed 2x@3", "Failed > Creating 1x@2", "Creating > Succeeded usual",
 			},
 		},
+		"from a failure": {
+			"a way to a state from outside the path does not replace the usual one", externalFlow, standing{State: "Creating"}, moved("Failed > Creating"),
+			[]string{"Pending Creating*@0 Succeeded", "Failed+!", "Failed > Creating 1x@0", "Pending > Creating usual", "Creating > Succeeded usual"},
+		},
 		"another way": {
 			"the usual way to a state is not drawn beside one that was seen", externalFlow,
 			standing{State: "Succeeded", Reason: "Available"},
