@@ -98,7 +98,9 @@ func TestMachine(t *testing.T) {
 			},
 		},
 		"from a failure": {
-			"a way to a state from outside the path does not replace the usual one", externalFlow, standing{State: "Creating"}, moved("Failed > Creating"),
+			"a way to a state from outside the path does not replace the usual one", externalFlow,
+			standing{State: "Creating"},
+			moved("Failed > Creating"),
 			[]string{"Pending Creating*@0 Succeeded", "Failed+!", "Failed > Creating 1x@0", "Pending > Creating usual", "Creating > Succeeded usual"},
 		},
 		"another way": {
