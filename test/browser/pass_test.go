@@ -94,6 +94,12 @@ func passList(b tab, w *passWorld) {
 	if !strings.HasPrefix(rows[1], "Pass 1 ✗ Fail ") || !strings.Contains(rows[1], " create orders failed, apply status; quota exceeded; took 411 ms; next in 4m") {
 		b.t.Errorf("the first pass is %q", rows[1])
 	}
+	if got := eval[[]string](b, text("#due li")); len(got) != 1 || !strings.HasPrefix(got[0], "in ") || !strings.HasSuffix(got[0], ": the next pass, unless a change causes one before (flight recorder of the operator, pass 2)") {
+		b.t.Errorf("what comes next, by the records: %q", got)
+	}
+	if got := eval[[]string](b, text(".transitions li")); len(got) != 1 || !strings.HasPrefix(got[0], "Pending → Creating ") {
+		b.t.Errorf("the transitions, by the records: %q", got)
+	}
 	b.run(script(`document.querySelector("#passes .rows a").focus()`), chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
 	b.until("the first pass", `document.querySelector("h1").innerText === "Pass 1, Instance orders" && !!document.getElementById("steps")`)
 }

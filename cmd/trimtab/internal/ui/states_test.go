@@ -97,6 +97,12 @@ func TestMachine(t *testing.T) {
 				"Pending > Creating 1x@0", "Creating > Failed 2x@3", "Failed > Creating 1x@2", "Creating > Succeeded usual",
 			},
 		},
+		"from a failure": {
+			"a way to a state from outside the path does not replace the usual one", externalFlow,
+			standing{State: "Creating"},
+			moved("Failed > Creating"),
+			[]string{"Pending Creating*@0 Succeeded", "Failed+!", "Failed > Creating 1x@0", "Pending > Creating usual", "Creating > Succeeded usual"},
+		},
 		"another way": {
 			"the usual way to a state is not drawn beside one that was seen", externalFlow,
 			standing{State: "Succeeded", Reason: "Available"},
@@ -112,8 +118,8 @@ func TestMachine(t *testing.T) {
 		"moved on": {
 			"the last transition that was seen leads elsewhere, so it is not known since when it is there", externalFlow,
 			standing{State: "Updating"},
-			moved("Creating > Succeeded"),
-			[]string{"Pending Creating+ Succeeded+", "Updating*", "Creating > Succeeded 1x@0", "Pending > Creating usual"},
+			moved("Creating > Succeeded", "Succeeded > Updating", "Updating > Succeeded"),
+			[]string{"Pending Creating+ Succeeded+", "Updating*", "Creating > Succeeded 1x@0", "Succeeded > Updating 1x@1", "Updating > Succeeded 1x@2", "Pending > Creating usual"},
 		},
 		"stalled": {
 			"a condition tells of a failure where the state does not",
