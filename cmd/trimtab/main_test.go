@@ -89,7 +89,8 @@ func TestPlugin(t *testing.T) {
 func TestLint(t *testing.T) {
 	dir := t.TempDir()
 	trimtab := filepath.Join(dir, "trimtab") // with the race detector, it would take minutes
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", trimtab, ".").CombinedOutput(); err != nil {
+	// go vet must not know this tool: a cache that lost what a tool found is taken for one where it found nothing.
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-buildid="+dir, "-o", trimtab, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.org}\nspec:\n  versions:\n" +
