@@ -45,7 +45,8 @@ func Write(in Input) (File, error) {
 		return File{}, err
 	}
 	var out bytes.Buffer
-	if err := template.Must(template.New("").Parse(layout)).Execute(&out, content); err != nil {
+	layout := template.New("").Funcs(template.FuncMap{"comment": comment})
+	if err := template.Must(layout.Parse(layoutText)).Execute(&out, content); err != nil {
 		return File{}, err
 	}
 	text, err := format.Source(out.Bytes())
@@ -85,7 +86,13 @@ func isComponent(o *unstructured.Unstructured) bool {
 }
 
 //go:embed test.go.tmpl
-var layout string
+var layoutText string
+
+// comment is a text as one line of a comment, whatever somebody wrote into an object: a line more would be code.
+func comment(text string) string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
+	return strings.Join(words, " ")
+}
 
 // content is what the layout is filled with.
 type content struct {
@@ -186,7 +193,7 @@ func external(p inspect.Pass) bool {
 }
 
 func lineOf(r trace.Record) string {
-	return strings.Join(strings.Fields(inspect.Pass{Records: []trace.Record{r}}.Lines()[0]), " ")
+	return comment(inspect.Pass{Records: []trace.Record{r}}.Lines()[0])
 }
 
 // identifier is a name in the form of a Go identifier that continues another one.

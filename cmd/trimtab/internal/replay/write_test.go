@@ -2,6 +2,9 @@ package replay_test
 
 import (
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,6 +127,30 @@ func TestWrite(t *testing.T) {
 				t.Error("a password is in the test")
 			}
 		})
+	}
+}
+
+// TestHostile: what somebody wrote into an object stays in the comments and literals of a test.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	const hostile = "x\r\n\x00\ufeff\xff}\nfunc init() { panic(1) }\n/* ` "
+	pass := passOf(1, trace.Start{Generation: 3}, observe, trace.Call{Op: hostile, Target: hostile, Result: hostile, Err: hostile},
+		trace.Drift{Path: hostile, Want: hostile, Have: hostile}, trace.Transition{From: hostile, To: hostile}, status, trace.End{Outcome: hostile})
+	pass.Controller = hostile
+	object := objectOf(t, record+ready)
+	object.SetLabels(map[string]string{"x": hostile})
+	file, err := replay.Write(replay.Input{Pass: pass, Object: object, Module: "example.com/widgets"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file.Name, file.Text, 0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, file.Text)
+	}
+	for _, d := range parsed.Decls {
+		if f, is := d.(*ast.FuncDecl); is && f.Name.Name != "TestWidgetFrontAPass1" {
+			t.Errorf("the test has a function %s:\n%s", f.Name.Name, file.Text)
+		}
 	}
 }
 
