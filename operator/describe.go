@@ -68,11 +68,11 @@ func (a *access) lacks() []string {
 
 // serveDescription writes what describe returns.
 func serveDescription(w http.ResponseWriter, r *http.Request, describe func(*http.Request) running.Operator) {
-	var text strings.Builder
-	if err := json.NewEncoder(&text).Encode(describe(r)); err != nil {
+	text, err := json.Marshal(describe(r))
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(text.String()))
+	_, _ = w.Write(append(text, '\n'))
 }

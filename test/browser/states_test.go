@@ -74,7 +74,7 @@ func onAxis(b tab, w *world) {
 		b.t.Errorf("Ready on the whole axis %q", got)
 	}
 	if !eval[bool](b, `document.activeElement.id === "window-all" && !!document.querySelector(".rows-of-time[aria-hidden=true]")`) {
-		b.t.Error("the focus was lost, or a screen reader is told what is drawn")
+		b.t.Error("the focus was lost, or a screen reader reads what is drawn")
 	}
 	b.run(chromedp.EmulateViewport(400, 800))
 	if !eval[bool](b, `document.getElementById("axis").offsetHeight === 0 && document.querySelector("#timeline table").offsetHeight > 0`) {

@@ -59,6 +59,11 @@ func moduleRoot() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return moduleAbove(dir)
+}
+
+// moduleAbove returns the folder of the go.mod file in an absolute folder or above it.
+func moduleAbove(dir string) (string, error) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
 			return d, nil

@@ -70,24 +70,22 @@ func onThisMachine(operator string) error {
 		return nil
 	}
 	u, err := url.Parse(operator)
-	ok := err == nil && u.Scheme == "http" && u.Port() != "" && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.User == nil
-	if ip := net.ParseIP(hostOf(u)); !ok || hostOf(u) != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if err != nil || u.Scheme != "http" || u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil ||
+		u.Hostname() != "localhost" && !loopback(u.Hostname()) {
 		return fmt.Errorf("--operator %s: use http://127.0.0.1:PORT; an operator answers on loopback only, and kubectl port-forward -n NAMESPACE pod/NAME PORT:8082 makes that of a Pod reachable here", operator)
 	}
 	return nil
 }
 
-func hostOf(u *url.URL) string {
-	if u == nil {
-		return ""
-	}
-	return u.Hostname()
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
 }
 
 // onLoopback refuses addresses that other machines reach.
 func onLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+	if err != nil || !loopback(host) {
 		return fmt.Errorf("--address %s: use 127.0.0.1:PORT; whoever opens the dashboard has your permissions, so it is on loopback only", address)
 	}
 	return nil
@@ -127,7 +125,7 @@ func (t target) dashboard(name string) ui.Options {
 	var kinds sync.Mutex
 	looked := time.Now()
 	return ui.Options{
-		Name: name, Namespace: t.namespace, Watch: t.watch, Module: moduleAt("."),
+		Name: name, Namespace: t.namespace, Watch: t.watch, Module: modulePath("."),
 		Cluster: func() *model.Cluster {
 			kinds.Lock()
 			defer kinds.Unlock()

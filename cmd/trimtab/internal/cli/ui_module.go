@@ -7,20 +7,19 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// moduleAt returns the path of the module that a folder is in; empty if it is in none.
-func moduleAt(folder string) string {
+// modulePath returns the path of the module that a folder is in; empty if it is in none.
+func modulePath(folder string) string {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return ""
 	}
-	for {
-		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil {
-			return modfile.ModulePath(text)
-		}
-		above := filepath.Dir(folder)
-		if above == folder {
-			return ""
-		}
-		folder = above
+	root, err := moduleAbove(folder)
+	if err != nil {
+		return ""
 	}
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return ""
+	}
+	return modfile.ModulePath(text)
 }

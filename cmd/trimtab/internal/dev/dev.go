@@ -39,7 +39,7 @@ type Options struct {
 	Temporary bool
 	// Folder is for the session's files. The caller removes it. Required.
 	Folder string
-	// Debug is told where the operator's debug address is. Nil tells nobody.
+	// Debug receives the operator's debug address. Nil: nobody needs it.
 	Debug *Address
 	// Kubectl writes the commands that are shown.
 	Kubectl kubectl.Commands

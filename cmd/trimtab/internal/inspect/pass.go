@@ -106,9 +106,32 @@ type Line struct {
 	Text string `json:"text"`
 }
 
-// Compare returns the lines of two passes, by their longest common subsequence.
-func Compare(first, second Pass) []Line {
+// mostCompared bounds the work of Compare: about 2,000 lines each.
+const mostCompared = 4_000_000
+
+// Compare returns the lines of two passes, by their longest common subsequence. Passes that are too long for that have no line in
+// common but those with which both begin.
+func Compare(first, second Pass) (lines []Line) {
 	a, b := first.Lines(), second.Lines()
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		lines = append(lines, Line{"=", a[0]})
+		a, b = a[1:], b[1:]
+	}
+	if len(a)*len(b) > mostCompared {
+		return slices.Concat(lines, signed("-", a), signed("+", b))
+	}
+	return append(lines, compare(a, b)...)
+}
+
+func signed(sign string, all []string) (lines []Line) {
+	for _, text := range all {
+		lines = append(lines, Line{sign, text})
+	}
+	return lines
+}
+
+// compare returns the lines of a and b by their longest common subsequence.
+func compare(a, b []string) (lines []Line) {
 	common := make([][]int, len(a)+1) // of a[i:] and b[j:]
 	for i := range common {
 		common[i] = make([]int, len(b)+1)
@@ -122,7 +145,6 @@ func Compare(first, second Pass) []Line {
 			}
 		}
 	}
-	var lines []Line
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
 		case i < len(a) && j < len(b) && a[i] == b[j]:

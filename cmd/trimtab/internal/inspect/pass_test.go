@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func recorded() []trace.Record {
 	return all
 }
 
-// TestPasses: records of concurrent passes are told apart, and so are passes of one number in two processes.
+// TestPasses: records of concurrent passes are kept apart, and so are passes of one number in two processes.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	type summary struct {
@@ -91,5 +92,24 @@ func TestCompare(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, Compare(first, second)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestCompareLong: a comparison of long passes is bounded, and loses no line.
+func TestCompareLong(t *testing.T) {
+	t.Parallel()
+	pass := func(op string) Pass {
+		p := Pass{Records: []trace.Record{{Event: trace.Start{Generation: 1}}}}
+		for i := range 3000 {
+			p.Records = append(p.Records, trace.Record{Event: trace.Call{Op: op, Target: strconv.Itoa(i)}}, trace.Record{Event: trace.Call{Op: "observe", Target: "i"}})
+		}
+		return p
+	}
+	count := map[string]int{}
+	for _, line := range Compare(pass("create"), pass("delete")) {
+		count[line.Sign]++
+	}
+	if diff := cmp.Diff(map[string]int{"=": 1, "-": 6000, "+": 6000}, count); diff != "" {
+		t.Errorf("lines (-want +got)\n%s", diff)
 	}
 }

@@ -36,12 +36,12 @@ type row struct {
 	Marks []mark `json:"marks,omitempty"`
 }
 
-// span is how something was for some time; until now if To is zero. Tone is good, bad or wait, or empty.
+// span is how something was for some time; until now if To is zero. Tone is empty if that is neither good nor bad.
 type span struct {
 	From metav1.Time `json:"from"`
 	To   metav1.Time `json:"to,omitzero"`
 	Text string      `json:"text"`
-	Tone string      `json:"tone,omitempty"`
+	Tone tone        `json:"tone,omitempty"`
 }
 
 // mark is something that happened at a time.
@@ -96,12 +96,12 @@ func axisOf(o model.Object, m *machine, moments []model.Moment, records []trace.
 // statesOf returns the states in which an object was. When a state was left that is not followed by another one is known only if
 // the object is in it now.
 func statesOf(m *machine, moments []model.Moment) (all []span) {
-	how := map[string]string{}
+	how := map[string]tone{}
 	present := ""
 	if m != nil {
 		for _, s := range m.States {
 			if s.Failure {
-				how[s.Name] = "bad"
+				how[s.Name] = bad
 			}
 			if s.Present {
 				present = s.Name
@@ -128,8 +128,8 @@ func readyOf(o model.Object) *span {
 	if o.Since.IsZero() || o.Ready == "" {
 		return nil
 	}
-	tone := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "good", metav1.ConditionFalse: "bad"}[o.Ready]
-	return &span{From: o.Since, Text: fmt.Sprintf("%s (%s)", o.Ready, cmp.Or(o.Reason, o.State)), Tone: cmp.Or(tone, "wait")}
+	how := map[metav1.ConditionStatus]tone{metav1.ConditionTrue: good, metav1.ConditionFalse: bad}[o.Ready]
+	return &span{From: o.Since, Text: fmt.Sprintf("%s (%s)", o.Ready, cmp.Or(o.Reason, o.State)), Tone: cmp.Or(how, wait)}
 }
 
 // rowOf is the row of an object that another one is made of.

@@ -96,8 +96,8 @@ func permissionsOf(o running.Operator) []finding {
 	return []finding{f}
 }
 
-// checksOf is about health checks that fail, but for that of permissions, which is told better, and that of the manager, which
-// passes after all others.
+// checksOf is about health checks that fail. It leaves out the one of permissions, which permissionsOf explains. While the one of
+// the manager fails, the operator is starting.
 func checksOf(o running.Operator) (all []finding) {
 	for _, c := range o.Failing {
 		switch {

@@ -48,7 +48,7 @@ func TestVerdict(t *testing.T) {
 		"stands by": {"it is well, and does nothing", healthy(func(p *operatorPage) { p.Process.Leads = false }), false, wait, "Operator streams stands by: another replica holds the lease ops/streams and does the work.", nil},
 		"silent":    {"the port is forwarded no more", operatorPage{Silence: "connection refused"}, false, bad, "The operator does not answer: connection refused.", nil},
 		"starting":  {"it is not broken", healthy(func(p *operatorPage) { p.Process.Failing = []running.Check{{Name: "manager", Problem: "starting"}} }), false, wait, "Operator streams works, but it is starting: its caches are not filled yet.", []string{"wait: it is starting: its caches are not filled yet"}},
-		"missing": {"it is told once, with the grant", healthy(func(p *operatorPage) {
+		"missing": {"it is one finding, with the grant", healthy(func(p *operatorPage) {
 			p.Process.Missing, p.Process.Failing = []string{"get secrets"}, []running.Check{{Name: "permissions", Problem: "not permitted: get secrets"}}
 		}), false, bad, "Operator streams is not well: the operator lacks the permission to get secrets.", []string{"bad: the operator lacks the permission to get secrets $ streams manifests rbac | kubectl apply -f -"}},
 		"revoked": {"the start was long ago", healthy(func(p *operatorPage) { p.Process.Requests = []running.Requests{refused(running.Missing)} }), false, bad, "Operator streams is not well: the operator lacks the permission to patch streams.x.io/status in namespace shop.", []string{"bad: the operator lacks the permission to patch streams.x.io/status in namespace shop [patch streams.x.io/status in namespace shop was refused, 3 times] $ streams manifests rbac | kubectl apply -f -"}},

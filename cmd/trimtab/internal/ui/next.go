@@ -30,14 +30,12 @@ func nextOf(paused string, conditions []metav1.Condition, records []trace.Record
 		all = append(all, next{Text: "nothing is tried before something changes", Known: "condition Stalled"})
 	}
 	if until, err := time.Parse(time.RFC3339, strings.TrimSpace(paused)); err == nil && until.After(now) {
-		all = append(all, next{Text: "the pause ends", At: metav1.NewTime(until), Known: "annotation " + api.AnnotationPaused})
-	}
-	slices.SortStableFunc(all, func(a, b next) int {
-		if a.At.IsZero() != b.At.IsZero() { // at no time is after all times
-			return map[bool]int{true: 1, false: -1}[a.At.IsZero()]
+		at := 0
+		if len(all) > 0 && !all[0].At.IsZero() && all[0].At.Time.Before(until) {
+			at = 1
 		}
-		return a.At.Compare(b.At.Time)
-	})
+		all = slices.Insert(all, at, next{Text: "the pause ends", At: metav1.NewTime(until), Known: "annotation " + api.AnnotationPaused})
+	}
 	return all
 }
 
@@ -70,7 +68,7 @@ func passOf(records []trace.Record) (n next, known bool) {
 		case trace.Decision, trace.Call, trace.Drift, trace.Write, trace.Transition:
 			continue
 		}
-		n.Known, known = "flight recorder of the operator, pass "+fmt.Sprint(r.Pass), true
+		n.Known, known = fmt.Sprintf("flight recorder of the operator, pass %d", r.Pass), true
 	}
 	return n, known
 }

@@ -82,29 +82,26 @@ type controller struct {
 	Down []string `json:"down,omitempty"`
 }
 
-// operator returns what shows the page of the operator.
-func (s *Server) operator() func(context.Context, url.Values) (any, error) {
-	full := &fullness{since: map[string]time.Time{}}
-	return func(ctx context.Context, _ url.Values) (any, error) {
-		p := operatorPage{Findings: []finding{}, Operators: []replica{}, Objects: map[string]counts{}}
-		p.Controllers, p.Lately.Hot = []controller{}, []hot{}
-		known := s.options.Operator.Known()
-		if known {
-			if err := p.ask(ctx, s.options.Operator, full); err != nil {
-				p.Silence = err.Error()
-				if errors.Is(err, inspect.ErrAway) {
-					p.Silence = err.Error() + "; it is asked as soon as one does"
-				}
+// operator is the page of the operator.
+func (s *Server) operator(ctx context.Context, _ url.Values) (any, error) {
+	p := operatorPage{Findings: []finding{}, Operators: []replica{}, Objects: map[string]counts{}}
+	p.Controllers, p.Lately.Hot = []controller{}, []hot{}
+	known := s.options.Operator.Known()
+	if known {
+		if err := p.ask(ctx, s.options.Operator, &s.full); err != nil {
+			p.Silence = err.Error()
+			if errors.Is(err, inspect.ErrAway) {
+				p.Silence = err.Error() + "; it is asked as soon as one does"
 			}
 		}
-		if err := p.look(ctx, s.options); err != nil {
-			return nil, err
-		}
-		now := time.Now()
-		p.Findings = append(p.Findings, findingsOf(p, now)...)
-		p.Verdict = verdictOf(p, known, now)
-		return p, nil
 	}
+	if err := p.look(ctx, s.options); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	p.Findings = append(p.Findings, findingsOf(p, now)...)
+	p.Verdict = verdictOf(p, known, now)
+	return p, nil
 }
 
 // ask has the process say what it knows.
@@ -214,7 +211,7 @@ func perPass(all []running.Requests, passes float64) float64 {
 	return float64(n) / passes
 }
 
-// fullness remembers since when the workers of controllers have been too few.
+// fullness remembers since when the workers of controllers have been too few. Its zero value remembers nothing.
 type fullness struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -227,6 +224,9 @@ func (f *fullness) update(all []controller, now time.Time) {
 		if c.Waiting == 0 || c.Busy < c.Workers {
 			delete(f.since, c.Name)
 			continue
+		}
+		if f.since == nil {
+			f.since = map[string]time.Time{}
 		}
 		if f.since[c.Name].IsZero() {
 			f.since[c.Name] = now

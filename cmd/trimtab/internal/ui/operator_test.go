@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
-// TestLately: passes are counted by object, the busiest first, and what they did is told.
+// TestLately: passes are counted by object, the busiest first, with what they did.
 func TestLately(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)

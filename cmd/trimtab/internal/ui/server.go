@@ -64,6 +64,7 @@ type Server struct {
 	key     string
 	changes *changes
 	seen    readings
+	full    fullness
 }
 
 // keyHeader is the header of requests that has the key. A page of another origin can neither know the key nor set the header.
@@ -90,7 +91,7 @@ func (s *Server) Handler(at net.Addr) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /api/attention", s.streamed(s.attention))
 	mux.HandleFunc("GET /api/object", s.streamed(s.object))
-	mux.HandleFunc("GET /api/operator", s.streamed(s.operator()))
+	mux.HandleFunc("GET /api/operator", s.streamed(s.operator))
 	mux.HandleFunc("GET /api/pass", s.streamed(s.pass))
 	mux.HandleFunc("GET /api/test", s.test)
 	mux.HandleFunc("POST /api/act", s.act)

@@ -4,7 +4,7 @@ import {axis} from "./axis.js";
 import {age, h, link, named, place, query, tone, unseen} from "./dom.js";
 import {next} from "./next.js";
 import {passes} from "./pass.js";
-import {ask, say} from "./server.js";
+import {ask, copier, say} from "./server.js";
 import {states} from "./states.js";
 import {tree} from "./tree.js";
 
@@ -42,8 +42,6 @@ function why(e) {
 }
 
 function action(o, c, draw) {
-	const copy = h("button", {type: "button", ariaLabel: "Copy: " + c.text}, "Copy");
-	copy.addEventListener("click", () => navigator.clipboard.writeText(c.text).then(() => say("copied"), () => say("not copied: the browser forbids it")));
 	let act = null;
 	if (c.verb) {
 		act = h("button", {type: "button", id: "act-" + c.verb, disabled: busy === c.verb}, c.verb);
@@ -53,7 +51,7 @@ function action(o, c, draw) {
 			busy = ""; say(answer.ok ? c.verb + ": done" : answer.text ? (await answer.text()).trim() : "the server is away"); draw();
 		});
 	}
-	return h("li", null, act, h("code", null, c.text), copy, c.effects ? h("span.dim", null, c.effects.join("; ")) : null);
+	return h("li", null, act, h("code", null, c.text), copier(c.text, c.text), c.effects ? h("span.dim", null, c.effects.join("; ")) : null);
 }
 
 const conditions = list => h("table", null,

@@ -1,7 +1,7 @@
 // The page of an operator: whether it is well, and what it does.
 
 import {age, h, link, named, place, unseen} from "./dom.js";
-import {say} from "./server.js";
+import {copier} from "./server.js";
 
 const signs = {good: "✔", wait: "!", bad: "✗"};
 const number = n => n >= 10 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
@@ -24,11 +24,7 @@ export function operator(v) {
 }
 
 // command is one to copy.
-function command(text) {
-	const copy = h("button", {type: "button", ariaLabel: "Copy: " + text}, "Copy");
-	copy.addEventListener("click", () => navigator.clipboard.writeText(text).then(() => say("copied"), () => say("not copied: the browser forbids it")));
-	return h("li", null, h("code", null, text), copy);
-}
+const command = text => h("li", null, h("code", null, text), copier(text, text));
 
 const finding = f => h("div.panel.cause." + f.tone + "-edge", null,
 	h("p", null, h("strong." + f.tone, null, signs[f.tone] + " " + f.text)),

@@ -1,7 +1,7 @@
 // The page of one pass over an object, step by step, and the list of passes on the page of the object.
 
 import {age, h, link, named, place, query} from "./dom.js";
-import {ask, say} from "./server.js";
+import {ask, copier} from "./server.js";
 
 // passes lists the latest passes over an object.
 export const passes = (o, v) => h("section", {id: "passes"}, h("h2", null, "Passes"),
@@ -79,15 +79,14 @@ function test(address, draw) {
 
 // file shows a file, to be copied or downloaded.
 function file(f) {
-	const copy = h("button", {type: "button", id: "copy"}, "Copy"), download = h("button", {type: "button", id: "download"}, "Download");
-	copy.addEventListener("click", () => navigator.clipboard.writeText(f.text).then(() => say("copied"), () => say("not copied: the browser forbids it")));
+	const download = h("button", {type: "button", id: "download"}, "Download");
 	download.addEventListener("click", () => {
 		const a = h("a", {href: URL.createObjectURL(new Blob([f.text], {type: "text/plain"})), download: f.name});
 		a.click();
 		setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 	});
 	return [
-		h("p.actions", null, h("code", null, f.name), " ", copy, " ", download),
+		h("p.actions", null, h("code", null, f.name), " ", copier(f.text, f.name), " ", download),
 		h("p.dim", null, "Put it into the folder of the operator's main package. Lines with TODO are what could not be known."),
 		h("pre", {id: "file", tabIndex: 0, ariaLabel: f.name}, f.text),
 	];

@@ -1,4 +1,6 @@
-// How the page talks to its server.
+// How the page talks to its server, and to whoever looks at it.
+
+import {h} from "./dom.js";
 
 // key lets this page in. It comes behind the sign # of the address, and is kept for this tab and this server alone: a cookie would
 // go to the servers on other ports, too.
@@ -13,3 +15,10 @@ export const ask = (path, options) => fetch(path, {...options, headers: {"X-Trim
 
 const live = document.getElementById("live");
 export function say(text) { live.textContent = text; }
+
+// copier is a button that copies a text. about names what it copies, for screen readers.
+export function copier(text, about) {
+	const copy = h("button", {type: "button", ariaLabel: "Copy: " + about}, "Copy");
+	copy.addEventListener("click", () => navigator.clipboard.writeText(text).then(() => say("copied"), () => say("not copied: the browser forbids it")));
+	return copy;
+}
