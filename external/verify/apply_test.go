@@ -136,9 +136,9 @@ func TestDeletions(t *testing.T) {
 		{what: "Deleting", may: "CUD", verify: answers(deleting), kept: "deleting gadget"},
 		{what: "an error, with D", may: "CUD", verify: broken, kept: "no light; retrying"},
 		{what: "unknown, with D", may: "CUD", verify: answers("Perhaps"), kept: "invalid VerifyResult"},
-		{what: "an error, without D", may: "CU", verify: broken, remove: broken, left: true},
-		{what: "Ready, without D", may: "CU", verify: answers(isReady), remove: broken, left: true},
-		{what: "InProgress, without D", may: "CU", verify: answers(inProgress), remove: broken, left: true},
+		{what: "an error, without D", may: "CU", verify: broken, left: true},
+		{what: "Ready, without D", may: "CU", verify: answers(isReady), left: true},
+		{what: "InProgress, without D", may: "CU", verify: answers(inProgress), left: true},
 		{what: "Delete fails", may: "D", remove: broken, kept: "cannot delete gadget", deletes: true},
 		{what: "Delete returns Error", may: "D", remove: deleted(verify.DeleteResultError), kept: "Delete returned Error, and no error that says why", deletes: true},
 		{what: "Delete returns another word", may: "D", remove: deleted("Perhaps"), kept: `invalid DeleteResult: Delete returned "Perhaps"`, deletes: true},
@@ -186,6 +186,9 @@ func TestDeletions(t *testing.T) {
 						case "Verify":
 							return test.verify
 						case "Delete":
+							if test.left { // it is not called, except by a pass that began before
+								return broken
+							}
 							return test.remove
 						}
 						return nil
