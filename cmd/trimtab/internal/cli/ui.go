@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -218,6 +219,7 @@ func (p *permissions) mayPatch(ctx context.Context, t target, r model.Ref) bool 
 	if err != nil {
 		return false
 	}
+	maps.DeleteFunc(p.known, func(_ model.Ref, last permission) bool { return time.Since(last.at) >= fresh })
 	p.known[r] = permission{allowed, time.Now()}
 	return allowed
 }

@@ -171,7 +171,7 @@ func (c *content) objects(o *unstructured.Unstructured, p inspect.Pass) error {
 	}
 	err := errors.Join(add(&c.Before, before), add(&c.Object, o))
 	if secrets {
-		c.Begins = append(c.Begins, "Secrets are left out of it; put others in their places.")
+		c.Begins = append(c.Begins, "What was recognized as a secret is left out of it; put something else in its place, and look for others before you commit this.")
 	}
 	return err
 }

@@ -154,6 +154,31 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestSecrets: what a field's name says is a secret is left out, and what says where a secret is stays.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	object := objectOf(t, `
+spec:
+  adminPassword: HIDDEN
+  authToken: HIDDEN
+  db_password: HIDDEN
+  tls.key: HIDDEN
+  tokens: [HIDDEN]
+  credentials: {user: HIDDEN, more: [{pin: HIDDEN}]}
+  env: [{name: DB_PASSWORD, value: HIDDEN}, {name: COLOUR, value: SHOWN1}]
+  passwordSecretRef: {name: SHOWN2, key: SHOWN3}
+  secretName: SHOWN4
+  apiTokenSecret: {name: SHOWN5, namespace: SHOWN6}
+`)
+	file, err := replay.Write(replay.Input{Pass: passOf(1, trace.Start{Generation: 3}, trace.End{Outcome: "Done"}), Object: object})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(file.Text, "SHOWN"); n != 6 || strings.Contains(file.Text, "HIDDEN") || !strings.Contains(file.Text, "look for others before you commit") {
+		t.Errorf("%d of 6 references are there:\n%s", n, file.Text)
+	}
+}
+
 // TestRefuses: a pass that cannot be repeated is refused with the way out.
 func TestRefuses(t *testing.T) {
 	t.Parallel()

@@ -54,15 +54,18 @@ func findingsOf(p operatorPage, now time.Time) []finding {
 		for _, c := range p.Controllers {
 			all = append(all, controllerFindings(c, now)...)
 		}
-		all = append(all, latelyFindings(p.Lately)...)
+		all = append(all, latelyFindings(p.Lately, now)...)
 	}
 	for _, r := range p.Operators {
-		if !r.Leads && (r.Asked || p.Process == nil) {
-			all = append(all, finding{
-				Tone: bad, Text: r.String(),
-				Remedy: "start it; until then, nobody works on objects of kind " + strings.Join(r.Kinds, ", "),
-			})
+		if r.Leads || p.Process != nil && (!r.Asked || !p.Process.Leads) { // one that has just started waits for its lease
+			continue
 		}
+		text, remedy := r.String(), "start it; until then, nobody works on objects of kind "
+		if r.Asked {
+			text = "the operator works on objects and does not hold the lease " + p.Process.Lease
+			remedy = "read in its log why it cannot renew the lease; another replica may begin to work on objects of kind "
+		}
+		all = append(all, finding{Tone: bad, Text: text, Remedy: remedy + strings.Join(r.Kinds, ", ")})
 	}
 	slices.SortStableFunc(all, func(a, b finding) int { return strings.Compare(string(a.Tone), string(b.Tone)) }) // bad before wait
 	return all
@@ -96,15 +99,17 @@ func permissionsOf(o running.Operator) []finding {
 	return []finding{f}
 }
 
-// checksOf is about health checks that fail. It leaves out the one of permissions, which permissionsOf explains. While the one of
-// the manager fails, the operator is starting.
+// starting is the health check that fails until the operator has started.
+const starting = "manager"
+
+// checksOf is about health checks that fail. It leaves out the one of permissions, which permissionsOf explains, and that of the
+// start, which verdictOf does.
 func checksOf(o running.Operator) (all []finding) {
 	for _, c := range o.Failing {
 		switch {
 		case c.Name == "permissions" && len(o.Missing) > 0:
 			continue
-		case c.Name == "manager":
-			all = append(all, finding{Tone: wait, Text: "it is starting: its caches are not filled yet"})
+		case c.Name == starting:
 			continue
 		}
 		all = append(all, finding{Tone: bad, Text: fmt.Sprintf("the health check %s fails: %s", c.Name, c.Problem), Evidence: []string{"it is one of /" + c.Endpoint}})
@@ -167,7 +172,7 @@ func controllerFindings(c controller, now time.Time) (all []finding) {
 }
 
 // latelyFindings is about passes.
-func latelyFindings(l lately) (all []finding) {
+func latelyFindings(l lately, now time.Time) (all []finding) {
 	if n := len(l.unwritten); n > 0 {
 		all = append(all, finding{
 			Tone: bad, Text: "the API server does not take the status of " + objects(n), Evidence: l.unwritten[:min(3, n)],
@@ -181,7 +186,7 @@ func latelyFindings(l lately) (all []finding) {
 		})
 	}
 	for _, o := range l.Hot {
-		if o.Passes < tooMany || o.PerMinute < tooOften {
+		if o.Passes < tooMany || o.PerMinute < tooOften || now.Sub(o.At) > tooLong {
 			continue
 		}
 		all = append(all, finding{
@@ -230,8 +235,12 @@ func verdictOf(p operatorPage, known bool, now time.Time) verdict {
 		return verdict{bad, name + " is not well: " + p.Findings[0].Text + "."}
 	case serious > 1:
 		return verdict{bad, fmt.Sprintf("%s is not well: %s, and %d more.", name, p.Findings[0].Text, serious-1)}
-	case !p.Process.Leads:
+	case slices.ContainsFunc(p.Process.Failing, func(c running.Check) bool { return c.Name == starting }):
+		return verdict{wait, name + " is starting: its caches are not filled yet."}
+	case !p.Process.Leads && slices.ContainsFunc(p.Operators, func(r replica) bool { return r.Asked && r.Leads }):
 		return verdict{wait, name + " stands by: another replica holds the lease " + p.Process.Lease + " and does the work."}
+	case !p.Process.Leads:
+		return verdict{wait, strings.TrimSpace(name+" does not work on objects yet: it waits for the lease "+p.Process.Lease) + "."}
 	case len(p.Findings) > 0:
 		return verdict{wait, name + " works, but " + p.Findings[0].Text + "."}
 	}

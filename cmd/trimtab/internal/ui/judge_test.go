@@ -47,7 +47,19 @@ func TestVerdict(t *testing.T) {
 		"unelected": {"there is no lease", healthy(func(p *operatorPage) { p.Process.Lease = "" }), false, good, "Operator streams is well: it works, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"stands by": {"it is well, and does nothing", healthy(func(p *operatorPage) { p.Process.Leads = false }), false, wait, "Operator streams stands by: another replica holds the lease ops/streams and does the work.", nil},
 		"silent":    {"the port is forwarded no more", operatorPage{Silence: "connection refused"}, false, bad, "The operator does not answer: connection refused.", nil},
-		"starting":  {"it is not broken", healthy(func(p *operatorPage) { p.Process.Failing = []running.Check{{Name: "manager", Problem: "starting"}} }), false, wait, "Operator streams works, but it is starting: its caches are not filled yet.", []string{"wait: it is starting: its caches are not filled yet"}},
+		"starting":  {"it is not broken", healthy(func(p *operatorPage) { p.Process.Failing = []running.Check{{Name: "manager", Problem: "starting"}} }), false, wait, "Operator streams is starting: its caches are not filled yet.", nil},
+		"starts alone": {"nobody else has the lease of its predecessor", healthy(func(p *operatorPage) {
+			p.Process.Leads, p.Operators[0] = false, replicaOf("streams", false)
+			p.Operators[0].Asked, p.Process.Failing = true, []running.Check{{Name: "manager", Problem: "starting"}}
+		}), false, wait, "Operator streams is starting: its caches are not filled yet.", nil},
+		"waits": {"its predecessor was killed", healthy(func(p *operatorPage) {
+			p.Process.Leads, p.Operators[0] = false, replicaOf("streams", false)
+			p.Operators[0].Asked = true
+		}), false, wait, "Operator streams does not work on objects yet: it waits for the lease ops/streams.", nil},
+		"lapsed": {"it works, and another may begin to", healthy(func(p *operatorPage) {
+			p.Operators[0] = replicaOf("streams", false)
+			p.Operators[0].Asked = true
+		}), false, bad, "Operator streams is not well: the operator works on objects and does not hold the lease ops/streams.", []string{"bad: the operator works on objects and does not hold the lease ops/streams"}},
 		"missing": {"it is one finding, with the grant", healthy(func(p *operatorPage) {
 			p.Process.Missing, p.Process.Failing = []string{"get secrets"}, []running.Check{{Name: "permissions", Problem: "not permitted: get secrets"}}
 		}), false, bad, "Operator streams is not well: the operator lacks the permission to get secrets.", []string{"bad: the operator lacks the permission to get secrets $ streams manifests rbac | kubectl apply -f -"}},
@@ -69,9 +81,14 @@ func TestVerdict(t *testing.T) {
 		"most fail": {"one cause for all", healthy(func(p *operatorPage) { p.Lately.Failed, p.Lately.worst = 16, "no route" }), false, bad, "Operator streams is not well: most passes fail: 16 of the last 30.", []string{"bad: most passes fail: 16 of the last 30 [most often: no route]"}},
 		"too few":   {"nine passes say nothing", healthy(func(p *operatorPage) { p.Lately.Passes, p.Lately.Failed = 9, 9 }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and 9 of 9 passes of the last 10 minutes failed.", nil},
 		"restless": {"a loop", healthy(func(p *operatorPage) {
-			p.Lately.Hot = []hot{{Ref: model.Ref{Kind: "Stream", Name: "a"}, Passes: 60, PerMinute: 20, Idle: 59, Outcome: "Done"}}
+			p.Lately.Hot = []hot{{Ref: model.Ref{Kind: "Stream", Name: "a"}, Passes: 60, PerMinute: 20, Idle: 59, Outcome: "Done", At: now.Add(-time.Minute)}}
 		}), false, wait, "Operator streams works, but Stream a does not come to rest: 60 passes, 20 a minute.", []string{"wait: Stream a does not come to rest: 60 passes, 20 a minute [59 of them changed nothing; the last one ended with Done]"}},
-		"busy":   {"something is under way", healthy(func(p *operatorPage) { p.Lately.Hot = []hot{{Passes: 59, PerMinute: 30}, {Passes: 100, PerMinute: 19}} }), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
+		"rests again": {"it polled while something was created", healthy(func(p *operatorPage) {
+			p.Lately.Hot = []hot{{Passes: 60, PerMinute: 60, At: now.Add(-61 * time.Second)}}
+		}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
+		"busy": {"something is under way", healthy(func(p *operatorPage) {
+			p.Lately.Hot = []hot{{Passes: 59, PerMinute: 30, At: now}, {Passes: 100, PerMinute: 19, At: now}}
+		}), false, good, "Operator streams is well: it leads, all 5 health checks pass, and no pass of the last 10 minutes failed.", nil},
 		"status": {"users see nothing", healthy(func(p *operatorPage) { p.Lately.unwritten = []string{"Stream a: too long"} }), false, bad, "Operator streams is not well: the API server does not take the status of one object.", []string{"bad: the API server does not take the status of one object [Stream a: too long]"}},
 		"counters": {"they stay until it is started again", healthy(func(p *operatorPage) {
 			p.troubles = map[string]float64{metric.OverBudget.Name: 2, metric.CertExpiry.Name: 1, metric.Vanished.Name: 0}

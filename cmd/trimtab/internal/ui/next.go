@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,24 +23,47 @@ type next struct {
 // nextOf returns what comes next for an object, what is due first before the rest. It is empty if nothing tells.
 func nextOf(paused string, conditions []metav1.Condition, records []trace.Record, now time.Time) []next {
 	all := []next{}
-	if n, known := passOf(records); known {
-		all = append(all, n)
-	} else if slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+	stalled := func(c metav1.Condition) bool {
 		return c.Type == api.ConditionStalled && c.Status == metav1.ConditionTrue
-	}) {
+	}
+	if all = append(all, passesOf(records)...); len(all) == 0 && slices.ContainsFunc(conditions, stalled) {
 		all = append(all, next{Text: "nothing is tried before something changes", Known: "condition Stalled"})
 	}
 	if until, err := time.Parse(time.RFC3339, strings.TrimSpace(paused)); err == nil && until.After(now) {
-		at := 0
-		if len(all) > 0 && !all[0].At.IsZero() && all[0].At.Time.Before(until) {
-			at = 1
+		all = append(all, next{Text: "the pause ends", At: metav1.NewTime(until), Known: "annotation " + api.AnnotationPaused})
+	}
+	slices.SortStableFunc(all, func(a, b next) int { return firstDue(a.At.Time, b.At.Time) })
+	return all
+}
+
+// firstDue compares two times; a zero one comes last.
+func firstDue(a, b time.Time) int {
+	if a.IsZero() || b.IsZero() {
+		return -a.Compare(b)
+	}
+	return a.Compare(b)
+}
+
+// passesOf returns which pass of each controller comes next.
+func passesOf(records []trace.Record) (all []next) {
+	by := map[string][]trace.Record{}
+	for _, r := range records {
+		by[r.Controller] = append(by[r.Controller], r)
+	}
+	for _, controller := range slices.Sorted(maps.Keys(by)) {
+		n, known := passOf(by[controller])
+		if !known {
+			continue
 		}
-		all = slices.Insert(all, at, next{Text: "the pause ends", At: metav1.NewTime(until), Known: "annotation " + api.AnnotationPaused})
+		if len(by) > 1 {
+			n.Text = "controller " + controller + ": " + n.Text
+		}
+		all = append(all, n)
 	}
 	return all
 }
 
-// passOf returns which pass comes next, as far as the records of those before tell.
+// passOf returns which pass of a controller comes next, as far as the records of those before tell.
 func passOf(records []trace.Record) (n next, known bool) {
 	attempt := 0
 	for _, r := range records {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,14 @@ import (
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/model"
 	"github.com/trimtab-dev/trimtab/trace"
 )
+
+// byAnother are records of another controller.
+func byAnother(records []trace.Record) []trace.Record {
+	for i := range records {
+		records[i].Controller = "another"
+	}
+	return records
+}
 
 // TestNext: what comes next is said if something tells it, and at which time if that is known.
 func TestNext(t *testing.T) {
@@ -39,8 +48,13 @@ func TestNext(t *testing.T) {
 		"gone":     {"the finalizer was removed", "", nil, recorded(0, trace.End{Outcome: "Removed"}), []string{"nothing: the object is gone"}},
 		"paused":   {"until a time; what is due at no time comes last", "2026-01-02T03:00:40Z", nil, recorded(0, trace.End{}), []string{"40 the pause ends", "nothing is due; a change causes the next pass"}},
 		"both":     {"what is due first is first", "2026-01-02T03:00:20Z", nil, recorded(0, trace.End{Again: 10 * time.Second}), []string{"10 the next pass, unless a change causes one before", "20 the pause ends"}},
-		"over":     {"the pause is over", "2026-01-02T03:00:04Z", nil, nil, nil},
-		"always":   {"the pause does not end by itself", "true", nil, nil, nil},
+		"two": {
+			"each controller has its own attempts, and its own time", "", nil, slices.Concat(
+				byAnother(recorded(0, trace.Start{Attempt: 4}, trace.End{Err: "refused", Again: 8 * time.Second})), recorded(2, trace.Start{}, trace.End{})),
+			[]string{"9 controller another: attempt 6, unless a change causes one before", "controller c: nothing is due; a change causes the next pass"},
+		},
+		"over":   {"the pause is over", "2026-01-02T03:00:04Z", nil, nil, nil},
+		"always": {"the pause does not end by itself", "true", nil, nil, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -211,15 +211,21 @@ func perPass(all []running.Requests, passes float64) float64 {
 	return float64(n) / passes
 }
 
-// fullness remembers since when the workers of controllers have been too few. Its zero value remembers nothing.
+// fullness remembers since when the workers of controllers have been too few, as long as somebody looks. Its zero value remembers
+// nothing.
 type fullness struct {
 	mu    sync.Mutex
+	last  time.Time // when somebody looked
 	since map[string]time.Time
 }
 
 func (f *fullness) update(all []controller, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if now.Sub(f.last) > apart {
+		clear(f.since)
+	}
+	f.last = now
 	for i, c := range all {
 		if c.Waiting == 0 || c.Busy < c.Workers {
 			delete(f.since, c.Name)

@@ -83,18 +83,20 @@ func TestPerPass(t *testing.T) {
 	}
 }
 
-// TestFull: a controller is full since objects began to wait while all of its workers were busy, and no more when one is free.
+// TestFull: a controller is full since objects began to wait while all of its workers were busy, and no more when one is free or
+// nobody looks.
 func TestFull(t *testing.T) {
 	t.Parallel()
-	f := &fullness{since: map[string]time.Time{}}
+	var f fullness
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, tt := range []struct {
+		at            int // seconds after the start, as want; a negative want: it is not full
 		waiting, busy float64
-		want          int // minutes after the start; negative: it is not full
-	}{{1, 1, -1}, {1, 2, 1}, {9, 2, 1}, {0, 2, -1}, {1, 2, 4}, {5, 1, -1}} {
+		want          int
+	}{{0, 1, 1, -1}, {10, 1, 2, 10}, {40, 9, 2, 10}, {50, 0, 2, -1}, {60, 1, 2, 60}, {70, 5, 1, -1}, {80, 1, 2, 80}, {111, 1, 2, 111}} {
 		c := []controller{{Name: "a", Waiting: tt.waiting, Busy: tt.busy, Workers: 2}}
-		f.update(c, start.Add(time.Duration(i)*time.Minute))
-		want := start.Add(time.Duration(tt.want) * time.Minute)
+		f.update(c, start.Add(time.Duration(tt.at)*time.Second))
+		want := start.Add(time.Duration(tt.want) * time.Second)
 		if tt.want < 0 {
 			want = time.Time{}
 		}

@@ -35,7 +35,11 @@ func lived(h model.History, records []trace.Record, read []model.Moment) model.H
 	first := slices.IndexFunc(recorded, func(m model.Moment) bool { return m.To != "" })
 	if first >= 0 {
 		since := recorded[first].At
-		h.Moments = slices.DeleteFunc(slices.Clone(h.Moments), func(m model.Moment) bool { return m.To != "" && !m.At.Before(&since) })
+		h.Moments = slices.DeleteFunc(slices.Clone(h.Moments), func(m model.Moment) bool {
+			return m.To != "" && (!m.At.Before(&since) || slices.ContainsFunc(recorded, func(r model.Moment) bool {
+				return m.From == r.From && m.To == r.To && m.At.Unix() == r.At.Unix() // a history has seconds
+			}))
+		})
 	}
 	h.Moments = append(slices.Clone(h.Moments), recorded...)
 	if !slices.ContainsFunc(h.Moments, func(m model.Moment) bool { return m.To != "" }) {
@@ -47,12 +51,12 @@ func lived(h model.History, records []trace.Record, read []model.Moment) model.H
 
 // momentsOf returns the transitions and the failed passes of records.
 func momentsOf(records []trace.Record) (all []model.Moment) {
-	attempt := 0
+	attempts := map[string]int{}
 	for _, r := range records {
 		m := model.Moment{At: metav1.NewTime(r.Time), By: r.Controller}
 		switch e := r.Event.(type) {
 		case trace.Start:
-			attempt = e.Attempt
+			attempts[r.Controller] = e.Attempt
 			continue
 		case trace.Transition:
 			m.What, m.From, m.To, m.Text = "state", e.From, e.To, e.To
@@ -66,7 +70,7 @@ func momentsOf(records []trace.Record) (all []model.Moment) {
 			if e.Err == "" {
 				continue
 			}
-			m.What, m.Text = "attempt", fmt.Sprintf("pass %d, attempt %d: %s", r.Pass, attempt+1, e.Err)
+			m.What, m.Text = "attempt", fmt.Sprintf("pass %d, attempt %d: %s", r.Pass, attempts[r.Controller]+1, e.Err)
 		case trace.Decision, trace.Call, trace.Drift, trace.Write:
 			continue
 		}

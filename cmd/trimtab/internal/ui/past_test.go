@@ -33,8 +33,14 @@ func TestLived(t *testing.T) {
 		read    []model.Moment
 		want    []string
 	}{
-		"read":     {"nobody else tells", []model.Moment{{At: second(1), What: "created"}}, nil, moved("A > B"), []string{"0 state A > B", "1 created"}},
-		"kept":     {"the status has them all", moved("A > B"), nil, moved("A > X"), []string{"0 state A > B"}},
+		"read":    {"nobody else tells", []model.Moment{{At: second(1), What: "created"}}, nil, moved("A > B"), []string{"0 state A > B", "1 created"}},
+		"kept":    {"the status has them all", moved("A > B"), nil, moved("A > X"), []string{"0 state A > B"}},
+		"seconds": {"the status has whole seconds: of two entries that are as old as the first record, one is this record", moved("A > B", "B > C"), []trace.Record{{Time: second(1).Add(400 * time.Millisecond), Event: trace.Transition{From: "B", To: "C"}}}, nil, []string{"0 state A > B", "1 state B > C"}},
+		"two": {
+			"each controller has its own attempts", moved("A > B"), slices.Concat(byAnother(recorded(0, trace.Start{Attempt: 4})), recorded(1, trace.Start{}), byAnother(recorded(2, trace.End{Err: "refused"}))),
+			nil,
+			[]string{"0 state A > B", "2 attempt pass 7, attempt 5: refused"},
+		},
 		"recorded": {"the status is older, the records have the rest, and an attempt that failed", moved("A > B", "X > Y", "X > Z", "B > C"), records, moved("A > C"), []string{"0 state A > B", "1 state X > Y", "2 state X > Z", "3 state B > C", "5 attempt pass 7, attempt 3: refused"}},
 	}
 	for name, tt := range tests {
@@ -56,6 +62,23 @@ func TestLived(t *testing.T) {
 	}
 }
 
+// TestNobodyLooked: a change while nobody looked has no time, and what was read before says nothing about now.
+func TestNobodyLooked(t *testing.T) {
+	t.Parallel()
+	var r readings
+	r.note("u", "A", second(0).Time)
+	r.note("u", "B", second(1).Time)
+	if changes := r.note("u", "C", second(1).Add(apart)); len(changes) != 2 {
+		t.Errorf("changes %v, want those of a page that somebody looks at", changes)
+	}
+	if changes := r.note("u", "D", second(2).Add(2*apart)); len(changes) > 0 {
+		t.Errorf("changes %v, want none", changes)
+	}
+	if changes := r.note("u", "E", second(3).Add(2*apart)); len(changes) != 1 {
+		t.Errorf("changes %v, want the one that was seen since", changes)
+	}
+}
+
 // TestReadings: a change between two readings is noted once; what was not read for longest is forgotten.
 func TestReadings(t *testing.T) {
 	t.Parallel()
@@ -74,7 +97,7 @@ func TestReadings(t *testing.T) {
 	for i := range 3 * kept {
 		r.note("u", strings.Repeat("x", i+1), second(5+i).Time)
 	}
-	if n := len(r.note("u", "end", second(1000).Time)); n != kept {
+	if n := len(r.note("u", "end", second(5+3*kept).Time)); n != kept {
 		t.Errorf("%d changes of an object are kept, want %d", n, kept)
 	}
 	for i := range remembered + 1 {

@@ -29,8 +29,11 @@ const (
 	kept       = 50
 )
 
+// apart is how long two readings may be apart to tell when a state began: a page that somebody looks at is read once in each beat.
+const apart = 3 * beat
+
 // note takes down in which state an object is now, and returns how that changed from one reading to the next, in the order of time.
-// States that lasted for less than the time between two readings are missing.
+// States that lasted for less than the time between two readings are missing. If nobody has looked for a while, it begins anew.
 func (r *readings) note(uid types.UID, state string, now time.Time) []model.Moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,10 +41,14 @@ func (r *readings) note(uid types.UID, state string, now time.Time) []model.Mome
 		return nil
 	}
 	last, known := r.of[uid]
+	if now.Sub(last.at) > apart {
+		last, known = reading{}, false
+		delete(r.of, uid)
+	}
 	if known && last.state != state {
 		last.changes = append(last.changes, model.Moment{
 			At: metav1.NewTime(now), What: "state", From: last.state, To: state, By: "trimtab ui",
-			Text: last.state + " → " + state + ": so this page has read it; states that lasted for less than a second may be missing",
+			Text: last.state + " → " + state + ": so this page has read it; states between two readings may be missing",
 		})
 		last.changes = last.changes[max(0, len(last.changes)-kept):]
 	}

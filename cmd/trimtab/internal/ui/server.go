@@ -107,7 +107,7 @@ func (s *Server) guarded(host string, next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if r.Host != host { // a name of another site may lead to this address
+		if r.Host != host && r.Host+":80" != host { // a name of another site may lead to this address
 			http.Error(w, "this server is called "+host, http.StatusMisdirectedRequest)
 			return
 		}

@@ -8,7 +8,7 @@ import {pass} from "./pass.js";
 import {ask, say, takeKey} from "./server.js";
 
 const page = document.getElementById("page");
-let stream, shown;
+let stream, shown, chosen; // chosen is the id of a list of choices that leads from page to page
 
 // views are what draws a page, by its path in the address, which is the path of its stream, too.
 const views = {attention, object, operator, pass};
@@ -16,11 +16,12 @@ const views = {attention, object, operator, pass};
 // draw shows the last value again.
 function draw() {
 	if (!shown) return;
-	const focus = document.activeElement, id = focus && page.contains(focus) ? focus.id : "";
+	const focus = document.activeElement, id = focus && page.contains(focus) && focus.id || chosen;
 	const caret = id === "filter" ? focus.selectionStart : null;
 	const content = shown.problem ? [h("h1", null, "This cannot be shown"), h("p.bad", {id: "problem"}, shown.problem)] : shown.draw(shown.value, draw);
 	page.replaceChildren(...content.flat(Infinity).filter(Boolean));
 	const again = id && document.getElementById(id);
+	if (shown.value) chosen = "";
 	if (again) { again.focus({preventScroll: true}); if (caret !== null) again.setSelectionRange(caret, caret); }
 }
 
@@ -28,6 +29,7 @@ function draw() {
 function open() {
 	takeKey();
 	shown = null;
+	chosen = document.activeElement.tagName === "SELECT" ? document.activeElement.id : "";
 	page.replaceChildren(h("p", null, "Loading."));
 	page.focus({preventScroll: true});
 	connect();
@@ -49,11 +51,12 @@ async function follow(path, view, control) {
 			const answer = await ask(path, {signal: control.signal});
 			if (!answer.ok) {
 				shown = {problem: (await answer.text()).trim()};
+				say("");
 				return draw();
 			}
 			await events(answer.body, (name, value) => {
 				if (control.signal.aborted) return;
-				if (name === "page") say("live");
+				say(name === "page" ? "live" : "");
 				shown = name === "page" ? {draw: view, value} : {problem: value};
 				draw();
 			});
@@ -89,7 +92,7 @@ const help = document.getElementById("help");
 document.getElementById("keys").addEventListener("click", () => help.showModal());
 addEventListener("keydown", e => {
 	if (e.ctrlKey || e.metaKey || e.altKey || help.open) return;
-	if (e.target.tagName === "INPUT") {
+	if (["INPUT", "SELECT"].includes(e.target.tagName)) {
 		if (e.key === "Escape") e.target.blur();
 		return;
 	}
