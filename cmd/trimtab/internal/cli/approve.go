@@ -38,8 +38,7 @@ func newApprove() *cobra.Command {
 			case hold == nil:
 				return k.change(cmd, t, model.Change{Object: r, Effects: []string{"nothing is held"}, Unseen: h.Unseen}, dryRun)
 			}
-			change := *hold.Approval
-			change.Effects = append([]string{"held: " + hold.Text}, change.Effects...)
+			change := hold.Change()
 			change.Unseen = h.Unseen
 			return k.change(cmd, t, change, dryRun)
 		},

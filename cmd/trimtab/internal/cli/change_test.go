@@ -92,7 +92,8 @@ spec: {}`
 	d.put(manifest)
 	actions := target.dashboard("test").Actions
 	pause := actions[slices.IndexFunc(actions, func(a ui.Action) bool { return a.Verb == "pause" })]
-	for what, err := range map[string]error{"the page": pause.Do(t.Context(), r, change.UID()), "a race": target.make(t.Context(), change, false)} {
+	agree := func([]string) error { return nil }
+	for what, err := range map[string]error{"the page": pause.Do(t.Context(), r, change.UID(), agree), "a race": target.make(t.Context(), change, false)} {
 		if err == nil || err.Error() != "Thing/a is not changed: it was deleted, and is another object of the same name by now; look at that one first" {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -101,13 +102,58 @@ spec: {}`
 	if a.Annotations[api.AnnotationPaused] != "" || string(a.UID) == old {
 		t.Errorf("annotations %v of object %s", a.Annotations, a.UID)
 	}
-	d.do(pause.Do(t.Context(), r, a.UID))
+	d.do(pause.Do(t.Context(), r, a.UID, agree))
 	d.do(d.client.Get(t.Context(), client.ObjectKeyFromObject(a), a))
 	if a.Annotations[api.AnnotationPaused] != "true" {
 		t.Errorf("annotations %v", a.Annotations)
 	}
-	if err := pause.Do(t.Context(), r, a.UID); err == nil || err.Error() != "Thing/a: there is nothing to pause any more" {
+	if err := pause.Do(t.Context(), r, a.UID, agree); err == nil || err.Error() != "Thing/a: there is nothing to pause any more" {
 		t.Errorf("a second time: %v", err)
+	}
+}
+
+// TestAgreed: an action of the dashboard is done if what follows from it is what the page has shown.
+func TestAgreed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(`apiVersion: things.trimtab.dev/v1
+kind: Thing
+metadata: {name: moved}
+spec: {}
+status:
+  observedGeneration: 1
+  external: {id: m1}
+  conditions:
+  - {type: Ready, status: "False", reason: EndpointChanged, message: "the endpoint is another one; set annotation trimtab.dev/endpoint to \"west:1\"", lastTransitionTime: "2026-01-02T03:04:05Z"}`)
+	target, r := d.asked("thing/moved")
+	moved := &thing.Thing{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "moved"}}
+	d.do(d.client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
+	actions := target.dashboard("test").Actions
+	approve := actions[slices.IndexFunc(actions, func(a ui.Action) bool { return a.Verb == "approve" })]
+	effects, offered := approve.For(t.Context(), target.cluster(), model.Object{Ref: r})
+	if text := strings.Join(effects, "; "); !offered || !strings.HasPrefix(text, "held: the endpoint is another one") || !strings.Contains(text, `external resource "m1" stays at the former endpoint`) {
+		t.Errorf("offered: %t, with the effects %s", offered, text)
+	}
+	other := errors.New("it was shown otherwise")
+	if err := approve.Do(t.Context(), r, moved.UID, func([]string) error { return other }); !errors.Is(err, other) {
+		t.Errorf("an approval of what was not shown: %v", err)
+	}
+	d.do(d.client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
+	if moved.Annotations[api.AnnotationEndpoint] != "" {
+		t.Errorf("annotations %v before anybody agreed", moved.Annotations)
+	}
+	d.do(approve.Do(t.Context(), r, moved.UID, func(now []string) error {
+		if !slices.Equal(now, effects) {
+			t.Errorf("what follows is %q, and %q was shown", now, effects)
+		}
+		return nil
+	}))
+	d.do(d.client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
+	if moved.Annotations[api.AnnotationEndpoint] != "west:1" {
+		t.Errorf("annotations %v", moved.Annotations)
+	}
+	if _, offered := approve.For(t.Context(), target.cluster(), model.Object{Ref: r}); offered {
+		t.Error("what is approved is offered once more")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,6 +152,17 @@ func (t target) dashboard(name string) ui.Options {
 			t.action("resume", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) {
 				return c.Resume(ctx, r)
 			}),
+			t.action("approve", p, func(ctx context.Context, c *model.Cluster, r model.Ref) (model.Change, error) {
+				h, err := c.Held(ctx, r)
+				if err != nil {
+					return model.Change{}, err
+				}
+				hold, err := chosen(h, "") // of several, the command names one
+				if err != nil || hold == nil {
+					return model.Change{}, err
+				}
+				return hold.Change(), nil
+			}),
 		},
 	}
 }
@@ -162,9 +174,9 @@ func (t target) action(verb string, p *permissions, change func(context.Context,
 		Command: func(r model.Ref) string { return t.cluster().Verb(verb, r) },
 		For: func(ctx context.Context, c *model.Cluster, o model.Object) (effects []string, offered bool) {
 			would, err := change(ctx, c, o.Ref)
-			return would.Effects, err == nil && would.Annotation != "" && p.mayPatch(ctx, t, o.Ref)
+			return follows(would), err == nil && would.Annotation != "" && p.mayPatch(ctx, t, o.Ref)
 		},
-		Do: func(ctx context.Context, r model.Ref, uid types.UID) error {
+		Do: func(ctx context.Context, r model.Ref, uid types.UID, agreed func([]string) error) error {
 			c, err := change(ctx, t.cluster(), r)
 			switch {
 			case err != nil:
@@ -174,9 +186,20 @@ func (t target) action(verb string, p *permissions, change func(context.Context,
 			case c.Annotation == "":
 				return fmt.Errorf("%s: there is nothing to %s any more", r, verb)
 			}
+			if err := agreed(follows(c)); err != nil {
+				return err
+			}
 			return t.make(ctx, c, false)
 		},
 	}
+}
+
+// follows says what follows from a change.
+func follows(c model.Change) []string {
+	if len(c.Gone) == 0 {
+		return c.Effects
+	}
+	return append(slices.Clone(c.Effects), "not kept: "+strings.Join(c.Gone, ", "))
 }
 
 // watch calls changed after each change of an object of a kind, until the watch ends.

@@ -154,5 +154,12 @@ func (h Holding) Steps() (steps []string) {
 	return steps
 }
 
+// Change is the approval. Its effects begin with what is held.
+func (h Hold) Change() Change {
+	change := *h.Approval
+	change.Effects = append([]string{"held: " + h.Text}, change.Effects...)
+	return change
+}
+
 // Says returns what is held in one line.
 func (h Hold) Says() string { return strings.TrimSpace(string(h.Step) + ": " + h.Text) }

@@ -13,5 +13,5 @@
 // is opened with the address that was printed.
 //
 // Its actions are the only way to change something. Each is shown with its kubectl command and with what follows from it, and is
-// done to the object that was shown, and not to another one that has its name by now.
+// done to the object that was shown, and not to another one that has its name by now, if what follows is still what was shown.
 package ui

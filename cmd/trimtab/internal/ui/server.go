@@ -3,10 +3,13 @@ package ui
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -54,8 +57,9 @@ type Action struct {
 	Command func(model.Ref) string
 	// For returns what follows from it for an object of a cluster. It is not offered where it makes no sense, or the permissions do not suffice.
 	For func(context.Context, *model.Cluster, model.Object) (effects []string, offered bool)
-	// Do does it to the object with a UID. That another object has the name by now is an error.
-	Do func(context.Context, model.Ref, types.UID) error
+	// Do does it to the object with a UID, if what follows from it is still agreed to. That another object has the name by now is an
+	// error.
+	Do func(ctx context.Context, r model.Ref, uid types.UID, agreed func(effects []string) error) error
 }
 
 // Server is the dashboard. Its zero value is not usable.
@@ -183,6 +187,14 @@ type command struct {
 	Verb    string   `json:"verb,omitempty"`
 	Text    string   `json:"text"`
 	Effects []string `json:"effects,omitempty"`
+	// Shown names the effects: whoever has them done has seen these.
+	Shown string `json:"shown,omitempty"`
+}
+
+// shown names effects.
+func shown(effects []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(effects, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
@@ -214,7 +226,7 @@ func (s *Server) object(ctx context.Context, q url.Values) (any, error) {
 	p.Axis = axisOf(tree, p.Machine, history.Moments, records, time.Now())
 	for _, a := range s.options.Actions {
 		if effects, offered := a.For(ctx, c, why.Object); offered {
-			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects})
+			p.Commands = append(p.Commands, command{a.Verb, a.Command(r), effects, shown(effects)})
 		}
 	}
 	return p, nil
@@ -237,7 +249,13 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no action "+verb, http.StatusBadRequest)
 		return
 	}
-	if err := s.options.Actions[at].Do(r.Context(), ref, types.UID(q.Get("uid"))); err != nil {
+	agreed := func(effects []string) error {
+		if shown(effects) != q.Get("shown") {
+			return fmt.Errorf("%s: what follows from %s has changed since the page showed it: %s; look at it again", ref, verb, strings.Join(effects, "; "))
+		}
+		return nil
+	}
+	if err := s.options.Actions[at].Do(r.Context(), ref, types.UID(q.Get("uid")), agreed); err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}

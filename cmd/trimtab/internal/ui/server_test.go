@@ -24,7 +24,10 @@ func dashboard(t *testing.T) (at *url.URL, key string, done *[]string) {
 		Verb:    "poke",
 		Command: func(model.Ref) string { return "poke" },
 		For:     func(context.Context, *model.Cluster, model.Object) ([]string, bool) { return nil, true },
-		Do: func(_ context.Context, r model.Ref, uid types.UID) error {
+		Do: func(_ context.Context, r model.Ref, uid types.UID, agreed func([]string) error) error {
+			if err := agreed(nil); err != nil {
+				return err
+			}
 			if r.Name == "held" {
 				return errors.New("somebody holds it")
 			}
@@ -51,7 +54,7 @@ func dashboard(t *testing.T) (at *url.URL, key string, done *[]string) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	at, key, done := dashboard(t)
-	const poke = "/api/act?verb=poke&uid=u1&apiVersion=v1&kind=Thing&namespace=n&name="
+	const poke = "/api/act?verb=poke&shown=e3b0c44298fc1c14&uid=u1&apiVersion=v1&kind=Thing&namespace=n&name="
 	tests := map[string]struct {
 		why    string
 		method string
@@ -71,6 +74,7 @@ func TestGuard(t *testing.T) {
 		"no such action": {"nothing else can be done", "POST", strings.Replace(poke, "poke", "drop", 1) + "a", "", key, http.StatusBadRequest, "there is no action drop"},
 		"no name":        {"an action is about an object", "POST", poke, "", key, http.StatusBadRequest, "name an object by"},
 		"no UID":         {"and about one alone", "POST", strings.Replace(poke, "uid=u1&", "", 1) + "a", "", key, http.StatusBadRequest, "name the object by its uid, too"},
+		"not shown":      {"nobody has agreed to that", "POST", strings.Replace(poke, "e3b0", "0000", 1) + "a", "", key, http.StatusConflict, "look at it again"},
 		"refused":        {"the page says why", "POST", poke + "held", "", key, http.StatusConflict, "somebody holds it"},
 		"action":         {"it is the owner's", "POST", poke + "b", "", key, http.StatusNoContent, ""},
 	}

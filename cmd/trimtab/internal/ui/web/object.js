@@ -47,7 +47,7 @@ function action(o, c, draw) {
 		act = h("button", {type: "button", id: "act-" + c.verb, disabled: busy === c.verb}, c.verb);
 		act.addEventListener("click", async () => {
 			busy = c.verb; draw();
-			const answer = await ask(`api/act?verb=${c.verb}&uid=${o.uid}&${query(o)}`, {method: "POST"}).catch(e => e);
+			const answer = await ask(`api/act?verb=${c.verb}&uid=${o.uid}&shown=${c.shown}&${query(o)}`, {method: "POST"}).catch(e => e);
 			busy = ""; say(answer.ok ? c.verb + ": done" : answer.text ? (await answer.text()).trim() : "the server is away"); draw();
 		});
 	}
