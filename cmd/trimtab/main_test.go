@@ -124,7 +124,7 @@ func TestLint(t *testing.T) {
 		"a broken file": {why: "others are checked", args: []string{"--crds", broken, "./testdata/clean"}, code: 1, want: "b.yaml: CRD shops.example.org, version v1: spec.poolRef"},
 		"said so":       {why: "it is not checked", args: []string{"--crds", broken, "./testdata/clean"}, code: 1, want: "a.yaml: not checked"},
 		"no tags":       {why: "a file is left out", args: []string{"./testdata/tagged"}},
-		"tags":          {why: "it is not", args: []string{"--tags", "x,y", "./testdata/tagged"}, code: 1, want: "behind.go:10:1: trimtab:allow names"},
+		"tags":          {why: "it is not", args: []string{"--tags", "x,y", "./testdata/tagged"}, code: 1, want: "behind.go:7:1: trimtab:allow names"},
 		"no CRDs":       {why: "a wrong folder is not taken for a clean one", args: []string{"--crds", t.TempDir(), "./testdata/clean"}, code: 1, want: "no CRD is in"},
 		"no folder":     {why: "a misspelt one neither", args: []string{"--crds", filepath.Join(dir, "x"), "./testdata/clean"}, code: 1, want: "no such file"},
 	} {
