@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/health"
@@ -287,10 +287,8 @@ func (c *Cluster) shard(ctx context.Context, namespace, name string) ([]byte, er
 	return m.BinaryData[api.InventoryKey], nil
 }
 
-// since returns how long ago a time was.
-func (c *Cluster) since(t metav1.Time) time.Duration {
-	return c.now().Sub(t.Time).Truncate(time.Second)
-}
+// lasting returns how long ago a time was, as kubectl writes ages.
+func (c *Cluster) lasting(t metav1.Time) string { return duration.HumanDuration(c.now().Sub(t.Time)) }
 
 // Missing reports whether the object does not exist.
 func (o Object) Missing() bool { return o.missing }

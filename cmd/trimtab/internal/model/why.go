@@ -179,7 +179,7 @@ func (a *asking) deleting(ctx context.Context, o Object) *Cause {
 		}
 	}
 	cause := &Cause{
-		Code: Finalizer, Text: fmt.Sprintf("is being deleted since %s ago and waits for finalizer %s", a.since(*o.live.GetDeletionTimestamp()), strings.Join(finalizers, ", ")),
+		Code: Finalizer, Text: fmt.Sprintf("is being deleted for %s and waits for finalizer %s", a.lasting(*o.live.GetDeletionTimestamp()), strings.Join(finalizers, ", ")),
 		Remedy: "whoever has put the finalizer there has to remove it; what it protects: " + a.Verb("unstick", o.Ref),
 	}
 	if text != "" {
@@ -259,7 +259,7 @@ func (a *asking) told(_ context.Context, o Object) *Cause {
 	if stalled != nil && stalled.Status == metav1.ConditionTrue {
 		evidence = append(evidence, fmt.Sprintf("condition Stalled (%s): it is not tried again before something changes", stalled.Reason))
 	} else if o.Reason != "" {
-		evidence = append(evidence, fmt.Sprintf("condition Ready is %s (%s) since %s", o.Ready, o.Reason, a.since(o.Since)))
+		evidence = append(evidence, fmt.Sprintf("condition Ready is %s (%s) for %s", o.Ready, o.Reason, a.lasting(o.Since)))
 	}
 	if words := codeOf(o.Reason + " " + o.Message); words != "" {
 		code = words
