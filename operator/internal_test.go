@@ -275,6 +275,8 @@ func TestCalmStop(t *testing.T) {
 	}{
 		"the lease is released":   {"it is asked to", errors.New("leader election lost"), "error received after stop sequence was engaged", true, false},
 		"an event is given up":    {"nobody waits for it", canceled, event, true, false},
+		"an answer is cut short":  {"it is the same event", canceled, "Unexpected error when reading response body", true, false},
+		"an answer breaks off":    {"something is wrong", away, "Unexpected error when reading response body", true, true},
 		"the recorder is closed":  {"nobody waits for it", nil, "Unable to write event (broadcaster is shut down)", true, false},
 		"an event is not written": {"something is wrong", away, event, true, true},
 		"it goes on":              {"nothing is to be canceled", canceled, event, false, true},

@@ -119,7 +119,7 @@ func ofStop(r slog.Record) bool {
 	switch r.Message {
 	case "error received after stop sequence was engaged", "Unable to write event (broadcaster is shut down)":
 		return true
-	case "Unable to write event (may retry after sleeping)":
+	case "Unable to write event (may retry after sleeping)", "Unexpected error when reading response body":
 		canceled := false
 		r.Attrs(func(a slog.Attr) bool {
 			err, is := a.Value.Any().(error)
