@@ -59,6 +59,13 @@ func (b *blade) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// ahead is how many writes there would be until the kill.
+func (b *blade) ahead() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.left, 0)
+}
+
 // raise starts another process.
 func (b *blade) raise() {
 	b.mu.Lock()
@@ -170,7 +177,7 @@ func TestKills(t *testing.T) {
 				}
 				once.Lock()
 				defer once.Unlock()
-				most = max(most, n+1-max(b.left, 0))
+				most = max(most, n+1-b.ahead())
 			})
 		}
 	})

@@ -152,7 +152,9 @@ func TestAct(t *testing.T) {
 		t.Error("the annotation is not set")
 	}
 	run(1, "Thing/a: no operator has acted on it within 1s; what says more: kubectl trimtab why thing/a -n "+namespace+" --kubeconfig="+file, "reconcile", "thing/a", "--wait", "1s")
+	acted := make(chan struct{})
 	go func() { // the operator
+		defer close(acted)
 		p := testenv.Wait(t, c, p, "the request", func(p *probe.Probe) bool { return p.Annotations[api.AnnotationReconcile] != "" })
 		p.Status.HandledReconcile, p.Status.State, p.Status.Message = p.Annotations[api.AnnotationReconcile], "Succeeded", "all is\nwell"
 		if err := c.Status().Update(t.Context(), p); err != nil {
@@ -160,4 +162,5 @@ func TestAct(t *testing.T) {
 		}
 	}()
 	run(0, "Probe/a: reconciled. Succeeded: all is well", "reconcile", "probe/a")
+	<-acted // which is told of its write after the command has seen it
 }
