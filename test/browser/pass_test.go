@@ -154,8 +154,15 @@ func passCompare(b tab, w *passWorld) {
 	w.pass(same...)
 	b.run(chromedp.Reload())
 	b.until("the newer passes", `document.querySelectorAll("#with option").length === 3`)
-	b.run(script(`(() => { const s = document.getElementById("with"); s.value = [...s.options].find(o => o.innerText.startsWith("pass 3")).value; s.dispatchEvent(new Event("change")) })()`))
+	b.run(script(`(() => { const s = document.getElementById("with"); s.focus(); s.value = [...s.options].find(o => o.innerText.startsWith("pass 3")).value; s.dispatchEvent(new Event("change")) })()`))
 	b.until("the other comparison", `document.querySelector(".lines").innerText.includes("pass 3")`)
+	if at := eval[string](b, `document.activeElement.id`); at != "with" {
+		b.t.Errorf("after a choice the focus is at %q, so that by keys none of the next ones can be reached", at)
+	}
+	b.run(script(`document.getElementById("with").dispatchEvent(new KeyboardEvent("keydown", {key: "u", bubbles: true}))`))
+	if !eval[bool](b, `location.hash.startsWith("#/pass")`) {
+		b.t.Error("a letter in the list of passes leaves the page")
+	}
 	b.run(chromedp.Click(chromedp.CSS("#next")))
 	b.until("the third pass", `document.querySelector("h1").innerText.startsWith("Pass 3") && !!document.getElementById("next")`)
 	b.run(chromedp.Click(chromedp.CSS("#next")))

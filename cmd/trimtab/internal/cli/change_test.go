@@ -157,6 +157,19 @@ status:
 	}
 }
 
+// TestFollows: whoever agrees to a change sees what does not stay.
+func TestFollows(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]model.Change{
+		"a":                 {Effects: []string{"a"}},
+		"a; not kept: b, c": {Effects: []string{"a"}, Gone: []string{"b", "c"}},
+	} {
+		if got := strings.Join(follows(c), "; "); got != want {
+			t.Errorf("what follows is %q, want %q", got, want)
+		}
+	}
+}
+
 // asked returns what a command is given for an object.
 func (d *desk) asked(words ...string) (target, model.Ref) {
 	d.t.Helper()

@@ -162,5 +162,5 @@ func TestAct(t *testing.T) {
 		}
 	}()
 	run(0, "Probe/a: reconciled. Succeeded: all is well", "reconcile", "probe/a")
-	<-acted // which is told of its write after the command has seen it
+	<-acted // the command may see the write before the writer has its answer
 }

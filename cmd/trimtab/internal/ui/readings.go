@@ -33,7 +33,7 @@ const (
 const apart = 3 * beat
 
 // note takes down in which state an object is now, and returns how that changed from one reading to the next, in the order of time.
-// States that lasted for less than the time between two readings are missing. If nobody has looked for a while, it begins anew.
+// A state that began and ended between two readings is missing. After a longer gap, earlier readings are forgotten.
 func (r *readings) note(uid types.UID, state string, now time.Time) []model.Moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()

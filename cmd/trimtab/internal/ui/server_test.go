@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -54,6 +55,7 @@ func dashboard(t *testing.T) (at *url.URL, key string, done *[]string) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	at, key, done := dashboard(t)
+	// shown is the name of no effects.
 	const poke = "/api/act?verb=poke&shown=e3b0c44298fc1c14&uid=u1&apiVersion=v1&kind=Thing&namespace=n&name="
 	tests := map[string]struct {
 		why    string
@@ -107,5 +109,19 @@ func TestGuard(t *testing.T) {
 	}
 	if got := strings.Join(*done, " "); got != "Thing/b u1" {
 		t.Errorf("done: %q, want Thing/b alone", got)
+	}
+}
+
+// TestPort80: browsers leave out the port 80 of an address.
+func TestPort80(t *testing.T) {
+	t.Parallel()
+	handler := ui.New(ui.Options{}).Handler(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
+	for host, want := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:80": http.StatusOK, "127.0.0.2": http.StatusMisdirectedRequest} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("host %s: %d, want %d", host, w.Code, want)
+		}
 	}
 }

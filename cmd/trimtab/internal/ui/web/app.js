@@ -16,7 +16,7 @@ const views = {attention, object, operator, pass};
 // draw shows the last value again.
 function draw() {
 	if (!shown) return;
-	const focus = document.activeElement, id = focus && page.contains(focus) && focus.id || chosen;
+	const focus = document.activeElement, id = chosen || (focus && page.contains(focus) ? focus.id : "");
 	const caret = id === "filter" ? focus.selectionStart : null;
 	const content = shown.problem ? [h("h1", null, "This cannot be shown"), h("p.bad", {id: "problem"}, shown.problem)] : shown.draw(shown.value, draw);
 	page.replaceChildren(...content.flat(Infinity).filter(Boolean));
