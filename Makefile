@@ -17,8 +17,8 @@ MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./healt
 # Commands: their tests wait for go build, processes and a control plane. Code that runs in several goroutines is in packages that
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
-# Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. They are tested
-# without it, and with it those that are about several goroutines. make deep tests all with it.
+# Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. Those that are
+# about several goroutines are tested with it, and all others without. make deep tests all with it.
 BIG     := ./external ./component ./generator/helm
 RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|Random|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
@@ -27,7 +27,9 @@ OTHERS  := ./test/beside/... ./test/browser/... ./test/budget/... ./test/devclus
 NATS    := ./samples/nats/...
 # What tests on one control plane: each test has its own namespace, and none changes how the server answers others. Those of the
 # other packages define policies, APIs that do not answer, or kinds that they delete, or want a server with options of their own.
-SHARED  := ./loop/... ./samples/folder/... ./samples/guestbook/... ./component/componenttest ./internal/fingerprint/...
+SHARED  := ./loop/... ./children/... ./patch/... ./trace/spans ./external/verify/... ./external/simcloud/... ./component/componenttest \
+	./internal/fingerprint/... ./internal/kindcache/... ./cmd/trimtab/internal/model ./samples/cloud/... ./samples/folder/... \
+	./samples/guestbook/... ./samples/webpage/...
 # make verify vets as well, with more analyzers.
 TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
 LIGHT   := ./... $(OTHERS)
@@ -55,12 +57,14 @@ test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) '-ldflags=-linkmode=i
 test: cluster ## the whole suite; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) -- \
-		shared $(TEST) -parallel=$(PARALLEL) ./external $(NATS) -- \
-		$(TEST) -parallel=$(PARALLEL) ./component ./generator/helm -- \
+		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./component ./generator/helm -- \
+		shared $(TEST) -parallel=$(PARALLEL) $(NATS) -- \
+		shared $(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR))") -- \
 		$(TEST) -parallel=$(PARALLEL) $(LINEAR) $(MODELS) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(BIG) -- \
+		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./component ./generator/helm -- \
 		env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
 		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./...
 
