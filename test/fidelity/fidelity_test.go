@@ -60,10 +60,10 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestSequences plays random sequences, always the same ones: 150, or with TRIMTAB_DEEP=1
+// TestSequences plays random sequences, always the same ones: 60, or with TRIMTAB_DEEP=1
 // 10,000. One in four also has owners and every propagation.
 func TestSequences(t *testing.T) {
-	n := 150
+	n := 60
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		n = 10_000
 	}
@@ -90,7 +90,7 @@ func TestItself(t *testing.T) {
 			shuffled: newLane(t, "again", cfg, namespace("c", i)),
 		})
 	}
-	n := 20
+	n := 12
 	if os.Getenv("TRIMTAB_DEEP") != "" {
 		n = 500
 	}
