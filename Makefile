@@ -13,7 +13,7 @@ SEED    ?= 0
 # What links Kubernetes is tested without -race: a race build of it takes many minutes.
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
-MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired
+MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired ./component/internal/projection
 # Commands: their tests wait for go build, processes and a control plane. Code that runs in several goroutines is in packages that
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli

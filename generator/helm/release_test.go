@@ -189,7 +189,7 @@ func TestTakeoverIsKilled(t *testing.T) {
 	testenv.InstallFS(t, cfg, product.CRDs)
 	t.Run("unchanged", func(t *testing.T) {
 		componenttest.CrashSweep(t, takeover(t, cfg, story{
-			operator: "same.helm.test", annotation: "unchanged", every: 3, objects: []string{"once", "plain"}, left: []string{"once", "plain"}, jobs: []string{"early of Helm"},
+			operator: "same.helm.test", annotation: "unchanged", every: 5, objects: []string{"once", "plain"}, left: []string{"once", "plain"}, jobs: []string{"early of Helm"},
 		}))
 	})
 	t.Run("with an upgrade", func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // TestSweep kills the operator before and after each write of [scenarios.Life], the life of a
 // Stream and of a Consumer that needs it, which package fault plays in memory. Each run must
-// end as the undisturbed one did, with the same requests accepted by NATS, and in silence. The short form plays each third kill,
+// end as the undisturbed one did, with the same requests accepted by NATS, and in silence. The short form plays each fifth kill,
 // before and after writes in turn, because package fault plays all; TRIMTAB_DEEP=1 plays each.
 func TestSweep(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestSweep(t *testing.T) {
 	binary := operatortest.Build(t, operatorPackage)
 	quiet := live(t, cfg, binary, point{})
 	t.Logf("undisturbed: %d writes\n  %s", len(quiet.writes), strings.Join(quiet.writes, "\n  "))
-	every := 3
+	every := 5
 	switch {
 	case deep():
 		every = 1

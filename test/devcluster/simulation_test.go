@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -416,18 +417,23 @@ func TestAutoscaler(t *testing.T) {
 	})
 }
 
-// TestNothingIsSimulatedWithoutNodes looks into the audit log: what does not
+// TestNodes wants as many nodes as are asked for, and nothing simulated without any. It looks into the audit log: what does not
 // happen cannot be waited for.
-func TestNothingIsSimulatedWithoutNodes(t *testing.T) {
+func TestNodes(t *testing.T) {
 	t.Parallel()
-	for count, simulated := range map[string]bool{"-1": false, "1": true} {
-		t.Run(count, func(t *testing.T) {
+	for _, count := range []int{0, 3} {
+		t.Run(strconv.Itoa(count), func(t *testing.T) {
 			t.Parallel()
+			simulated := count > 0
 			file := filepath.Join(t.TempDir(), "audit.jsonl")
-			c := start(t, nil, "--nodes", count, "--audit-log", file)
+			c := start(t, nil, "--nodes", strconv.Itoa(count), "--audit-log", file)
+			nodes, err := c.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(nodes.Items) != count {
+				t.Errorf("%d nodes (%v), want %d", len(nodes.Items), err, count)
+			}
 			classes := c.kubectl(t, 0, "", "get", "storageclasses,ingressclasses", "-o", "name")
 			if got := strings.Contains(classes, "standard") && strings.Contains(classes, "simulated"); got != simulated || !simulated && classes != "" {
-				t.Errorf("with %s nodes, the classes are %q", count, classes)
+				t.Errorf("with %d nodes, the classes are %q", count, classes)
 			}
 			c.claim(t, "default", ofClass("standard"))
 			if simulated {
@@ -453,7 +459,7 @@ func TestNothingIsSimulatedWithoutNodes(t *testing.T) {
 				}
 			}
 			if (requests > 0) != simulated {
-				t.Errorf("with %s nodes, the simulation sent %d requests", count, requests)
+				t.Errorf("with %d nodes, the simulation sent %d requests", count, requests)
 			}
 		})
 	}
