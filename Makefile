@@ -18,8 +18,10 @@ MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./healt
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
 # Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. Those that are
-# about several goroutines are tested with it, and all others without. make deep tests all with it.
-BIG     := ./external ./component ./generator/helm
+# about several goroutines are tested with it, and all others without. make deep tests all with it. Those in APART want a control
+# plane of their own.
+APART   := ./component ./generator/helm
+BIG     := ./external $(APART)
 RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|Random|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/browser/... ./test/budget/... ./test/devcluster/... ./test/docs/...
@@ -57,14 +59,14 @@ test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) '-ldflags=-linkmode=i
 test: cluster ## the whole suite; much of it with -race where a C compiler is present
 	$(GO) run ./internal/suite \
 		$(TEST) $(HEAVY) $(OTHERS) -- \
-		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./component ./generator/helm -- \
+		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' $(APART) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(NATS) -- \
 		shared $(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR))") -- \
 		$(TEST) -parallel=$(PARALLEL) $(LINEAR) $(MODELS) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./component ./generator/helm -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(APART) -- \
 		env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
 		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./...
 

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return errors.Join(fmt.Errorf("print the ready line: %w", err), cluster.Stop())
 	}
 	if o.Data != "" { // one that is kept, and so runs for long
-		debug.FreeOSMemory() // starting leaves about 80 MB of garbage; to return them takes a tenth of the time of a start
+		debug.FreeOSMemory() // starting leaves about 80 MB of garbage
 	}
 	return cluster.Wait()
 }
