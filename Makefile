@@ -14,6 +14,8 @@ SEED    ?= 0
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired ./component/internal/projection
+# What plays on the simulated API server alone. It starts no program but itself, and go list.
+PLAYED  := ./kubesim/... ./test/hours/...
 # Commands: their tests wait for go build, processes and a control plane. Code that runs in several goroutines is in packages that
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
@@ -34,6 +36,9 @@ SHARED  := ./loop/... ./children/... ./patch/... ./trace/spans ./external/verify
 	./samples/guestbook/... ./samples/webpage/...
 # make verify vets as well, with more analyzers.
 TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
+# Without -shuffle, go test does not run again what passed and has not changed since. That is right for tests that start no program
+# and no server, because go test knows all that they depend on. make deep runs and shuffles all.
+KEEPS    = $(GO) test -json -vet=off -timeout=$(TIMEOUT)
 LIGHT   := ./... $(OTHERS)
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
@@ -57,16 +62,19 @@ demo: ## one real operator at work, from nothing but Go
 test: export GOGC := $(or $(GOGC),300)
 test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) '-ldflags=-linkmode=internal -s -w')
 test: cluster ## the whole suite; much of it with -race where a C compiler is present
+	kept="$$($(GO) run ./internal/kept ./... | grep -vxF "$$($(GO) list $(MODELS))")" && \
 	$(GO) run ./internal/suite \
-		$(TEST) $(HEAVY) $(OTHERS) -- \
+		$(TEST) $(filter-out $(PLAYED),$(HEAVY)) $(OTHERS) -- \
 		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' $(APART) -- \
+		$(TEST) -parallel=$(PARALLEL) $(LINEAR) -- \
+		$(KEEPS) $(PLAYED) $(MODELS) -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR)) $$kept") -- \
+		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(NATS) -- \
 		shared $(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR))") -- \
-		$(TEST) -parallel=$(PARALLEL) $(LINEAR) $(MODELS) -- \
-		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(APART) -- \
+		$(KEEPS) $(RACE) $$kept -- \
 		env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
 		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./...
 
