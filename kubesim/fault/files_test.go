@@ -59,26 +59,40 @@ func TestFiles(t *testing.T) {
 // TestPaths proves that a folder and a file beside others can be given by their paths, that no other file counts, and that a path
 // that is wrong is one sentence.
 func TestPaths(t *testing.T) {
-	folder := t.TempDir()
-	t.Chdir(folder)
+	here, folder := relativeFolder(t)
 	for name, text := range map[string]string{
 		"crds/a.yaml":  strings.ReplaceAll(crdOf, "%s", "as.example.com"),
 		"other/b.yaml": strings.ReplaceAll(crdOf, "%s", "bs.example.com"),
 		"other/c.yaml": strings.ReplaceAll(crdOf, "%s", "cs.example.com"),
 	} {
+		name = filepath.Join(folder, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	crds, err := apiserver.ReadCRDs(Paths("crds", "other/b.yaml"))
+	crds, err := apiserver.ReadCRDs(Paths(filepath.Join(folder, "crds"), filepath.Join(folder, "other/b.yaml")))
 	if err != nil || len(crds) != 2 || crds[0].Name != "as.example.com" || crds[1].Name != "bs.example.com" {
 		t.Errorf("found %v: %v; want that of the folder and that of the file", crds, err)
 	}
-	_, err = apiserver.ReadCRDs(Paths("crds", "other/d.yaml"))
-	want := "kubesim: read CRDs: fault.Paths: stat other/d.yaml: no such file or directory; give paths relative to the folder of the test, which is " + folder
+	_, err = apiserver.ReadCRDs(Paths(filepath.Join(folder, "crds"), "other/d.yaml"))
+	want := "kubesim: read CRDs: fault.Paths: stat other/d.yaml: no such file or directory; give paths relative to the folder of the test, which is " + here
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+}
+
+// relativeFolder is the folder of the test, and an empty folder by its path from there. A test that changed to another folder would
+// depend on this one's times, and go test would run all tests here again in each clone.
+func relativeFolder(t *testing.T) (here, folder string) {
+	t.Helper()
+	here, err := os.Getwd()
+	if err == nil {
+		folder, err = filepath.Rel(here, t.TempDir())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return here, folder
 }
 
 // TestLists proves that the objects of a List count like those in documents of their own.
@@ -134,11 +148,12 @@ func TestManifestsOfSamples(t *testing.T) {
 // the file; empty if nothing is.
 func createdFromFile(t *testing.T, manifest string) string {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("sample.yaml", []byte(manifest), 0o600); err != nil {
+	_, folder := relativeFolder(t)
+	path := filepath.Join(folder, "sample.yaml")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	step := CreateFile("sample.yaml")
+	step := CreateFile(path)
 	for name, s := range map[string]Scenario{"Before": {Before: []Step{step}}, "Steps": {Steps: []Step{step}}, "Races": {Races: []Step{step}}} {
 		s.Name, s.Operator.SetUp = "samples", toyOperator("")
 		_, err := newExploration(t, &s, options{})
@@ -149,7 +164,7 @@ func createdFromFile(t *testing.T, manifest string) string {
 			return ""
 		}
 		if name == "Races" {
-			text, found := strings.CutPrefix(err.Error(), `fault: scenario "samples": fault.CreateFile: sample.yaml `)
+			text, found := strings.CutPrefix(err.Error(), `fault: scenario "samples": fault.CreateFile: `+path+" ")
 			if !found {
 				t.Errorf("the file is not named: %v", err)
 			}
@@ -161,15 +176,14 @@ func createdFromFile(t *testing.T, manifest string) string {
 
 // TestMissingFile proves that a file that cannot be read is one sentence with its path and with where it was looked for.
 func TestMissingFile(t *testing.T) {
-	folder := t.TempDir()
-	t.Chdir(folder)
+	here, _ := relativeFolder(t)
 	s := Scenario{Name: "samples", Operator: Operator{SetUp: toyOperator("")}, Steps: []Step{CreateFile("../config/a.yaml").Becomes(configMap("a"), "Ready")}}
 	_, err := newExploration(t, &s, options{})
 	if _, ok := errors.AsType[sandbox.MisuseError](err); !ok {
 		t.Fatalf("%v is no misuse", err)
 	}
 	want := `fault: scenario "samples": fault.CreateFile: open ../config/a.yaml: no such file or directory; ` +
-		"give the path of a manifest, relative to the folder of the test, which is " + folder
+		"give the path of a manifest, relative to the folder of the test, which is " + here
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

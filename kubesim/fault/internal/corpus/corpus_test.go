@@ -1,7 +1,9 @@
 package corpus
 
 import (
+	"embed"
 	"flag"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +18,18 @@ import (
 	"github.com/trimtab-dev/trimtab/kubesim/fault/internal/schedule"
 )
 
+//go:embed crds roles
+var embedded embed.FS
+
+// manifests are the files in a folder. They are part of the test binary, so go test knows when one has changed.
+func manifests(folder string) fs.FS {
+	files, err := fs.Sub(embedded, folder)
+	if err != nil {
+		panic(err)
+	}
+	return files
+}
+
 // item returns the Item that stories here are about.
 func item() *Item {
 	return &Item{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: Spec{Size: 1, Text: "one"}}
@@ -26,7 +40,7 @@ func story(name string, operator func(ctrl.Manager, *fault.Env) error) fault.Sce
 	i := item()
 	return fault.Scenario{
 		Name:        name,
-		Operator:    fault.Operator{CRDs: os.DirFS("crds"), AddToScheme: AddToScheme, SetUp: operator},
+		Operator:    fault.Operator{CRDs: manifests("crds"), AddToScheme: AddToScheme, SetUp: operator},
 		ExternalAPI: NewCloud,
 		Steps: []fault.Step{
 			fault.Create(i),

@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -57,7 +56,7 @@ func TestMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := story("mutant "+name, SetupRenter(test.bug))
 			if test.roles != "" {
-				s.Operator.RBAC = os.DirFS(test.roles)
+				s.Operator.RBAC = manifests(test.roles)
 			}
 			at := test.at
 			if at == nil && !deep() {

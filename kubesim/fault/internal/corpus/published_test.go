@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -237,7 +236,7 @@ func withSecret(s fault.Scenario) fault.Scenario {
 }
 
 func withRoles(s fault.Scenario) fault.Scenario {
-	s.Operator.RBAC = os.DirFS("roles")
+	s.Operator.RBAC = manifests("roles")
 	return s
 }
 
