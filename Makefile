@@ -5,8 +5,9 @@ MODULES := . test devcluster kubesim
 # Race detection needs a C compiler; without one Go itself says CGO_ENABLED=0.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TIMEOUT ?= 30m
+CORES   := $(shell getconf _NPROCESSORS_ONLN)
 # How many tests of a package run at a time: more than cores, because most of them wait for an API server much of the time.
-PARALLEL ?= $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN))
+PARALLEL ?= $(shell expr 3 '*' $(CORES))
 SCHEDULES ?= 500000
 # A number above 0 plays a random sample of SCHEDULES, each number another one.
 SEED    ?= 0
@@ -34,11 +35,12 @@ NATS    := ./samples/nats/...
 SHARED  := ./loop/... ./children/... ./patch/... ./trace/spans ./external/verify/... ./external/simcloud/... ./component/componenttest \
 	./internal/fingerprint/... ./internal/kindcache/... ./cmd/trimtab/internal/model ./samples/cloud/... ./samples/folder/... \
 	./samples/guestbook/... ./samples/webpage/...
-# make verify vets as well, with more analyzers.
-TEST     = $(GO) test -json -vet=off -shuffle=on -timeout=$(TIMEOUT)
+# make verify vets as well, with more analyzers. Tests use all cores, whatever GOMAXPROCS says.
+RUN      = $(GO) test -json -vet=off -cpu=$(CORES) -timeout=$(TIMEOUT)
+TEST     = $(RUN) -shuffle=on
 # Without -shuffle, go test does not run again what passed and has not changed since. That is right for tests that start no program
 # and no server, because go test knows all that they depend on. make deep runs and shuffles all.
-KEEPS    = $(GO) test -json -vet=off -timeout=$(TIMEOUT)
+KEEPS    = $(RUN) -parallel=$(CORES)
 LIGHT   := ./... $(OTHERS)
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
@@ -55,16 +57,18 @@ demo: ## one real operator at work, from nothing but Go
 	$(GO) run ./cmd/trimtab demo
 
 # A collection of garbage at four times the live heap instead of twice costs memory, and saves about a tenth of the processor time of
-# control planes and tests.
+# control planes and tests. The control planes and programs that tests start have one processor each, and the go command as many
+# compilers as there are cores: a control plane starts with two thirds of the processor time then, and costs half of it at rest.
 # Without -linkmode=internal and -s -w, a program that has package plugin in it, as kustomize does, needs the C linker and more than
 # twice the time; the tests link about 180 programs.
 .PHONY: test
 test: export GOGC := $(or $(GOGC),300)
-test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) '-ldflags=-linkmode=internal -s -w')
+test: export GOMAXPROCS := 1
+test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -p=$(CORES) '-ldflags=-linkmode=internal -s -w')
 test: cluster ## the whole suite; much of it with -race where a C compiler is present
 	kept="$$($(GO) run ./internal/kept ./... | grep -vxF "$$($(GO) list $(MODELS))")" && \
 	$(GO) run ./internal/suite \
-		$(TEST) $(filter-out $(PLAYED),$(HEAVY)) $(OTHERS) -- \
+		$(TEST) -parallel=$(CORES) $(filter-out $(PLAYED),$(HEAVY)) $(OTHERS) -- \
 		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' $(APART) -- \
 		$(TEST) -parallel=$(PARALLEL) $(LINEAR) -- \
 		$(KEEPS) $(PLAYED) $(MODELS) -- \
@@ -75,8 +79,8 @@ test: cluster ## the whole suite; much of it with -race where a C compiler is pr
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
 		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(APART) -- \
 		$(KEEPS) $(RACE) $$kept -- \
-		env GOWORK=off $(GO) -C test/charts test -json -timeout=$(TIMEOUT) ./... -- \
-		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -timeout=$(TIMEOUT) ./...
+		env GOWORK=off $(GO) -C test/charts test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./... -- \
+		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./...
 
 # The control plane that tests start.
 .PHONY: cluster
