@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 )
 
 func main() {
-	all, err := list(os.Args[1:])
+	all, err := list(context.Background(), os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kept:", err)
 		os.Exit(1)
@@ -40,12 +41,12 @@ type listed struct {
 func (p listed) ours() bool { return p.Module != nil && p.Module.Main }
 
 // list is what go list says of the packages, their test binaries, and all that these import.
-func list(patterns []string) (all []listed, err error) {
+func list(ctx context.Context, patterns []string) (all []listed, err error) {
 	if len(patterns) == 0 {
-		return nil, errors.New("no package is given; write: kept ./...")
+		return nil, errors.New("no package is given; write: kept PACKAGES")
 	}
 	args := append([]string{"list", "-test", "-deps", "-json=ImportPath,Imports,Module"}, patterns...)
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // whoever calls it says which packages
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

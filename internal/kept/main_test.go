@@ -33,7 +33,7 @@ func TestKept(t *testing.T) {
 // TestHere asks the go command about packages of this project.
 func TestHere(t *testing.T) {
 	t.Parallel()
-	all, err := list([]string{"../guard", "../controlplane", "../../testenv", "../../children"})
+	all, err := list(t.Context(), []string{"../guard", "../controlplane", "../../testenv", "../../children"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestHere(t *testing.T) {
 // TestNoPackage wants a way out.
 func TestNoPackage(t *testing.T) {
 	t.Parallel()
-	if _, err := list(nil); err == nil || err.Error() != "no package is given; write: kept ./..." {
+	if _, err := list(t.Context(), nil); err == nil || err.Error() != "no package is given; write: kept PACKAGES" {
 		t.Errorf("got %v", err)
 	}
 }
