@@ -64,6 +64,20 @@ seconds  slowest tests
     4.0  m/a TestA/one
 `,
 		},
+		"race": {
+			why: "the report stands with another test than the one that fails for it",
+			events: `{"Action":"output","Package":"m/a","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"m/a","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"m/a","Test":"TestA","Output":"Write at 0x01 by goroutine 7:\n"}
+{"Action":"pass","Package":"m/a","Test":"TestA","Elapsed":1}
+{"Action":"output","Package":"m/a","Test":"TestB","Output":"    testing.go:1: race detected during execution of test\n"}
+{"Action":"fail","Package":"m/a","Test":"TestB","Elapsed":2}
+{"Action":"output","Package":"m/a","Output":"FAIL\tm/a\t3.000s\n"}
+{"Action":"fail","Package":"m/a","Elapsed":3}
+`,
+			want: "WARNING: DATA RACE\nWrite at 0x01 by goroutine 7:\n    testing.go:1: race detected during execution of test\nFAIL\tm/a\t3.000s\n" +
+				"\nseconds  packages\n    3.0  m/a\n\nseconds  slowest tests\n    2.0  m/a TestB\n    1.0  m/a TestA\n",
+		},
 		"ends before its end": {
 			why: "a test that panics has no last event, and what it printed says why",
 			events: `{"Action":"output","Package":"m/a","Test":"TestA","Output":"panic: oh\n"}

@@ -101,7 +101,11 @@ func (p *progress) of(name string) *test {
 	return one
 }
 
-// end prints what there is to see of a package: its last line, and if it failed what the tests printed that did not pass.
+// race is how the race detector begins a report. The report stands in the output of whatever test printed last, which may have passed.
+const race = "WARNING: DATA RACE"
+
+// end prints what there is to see of a package: its last line, and if it failed what the tests printed that did not pass, and reports
+// of the race detector.
 func (t *tally) end(e event, p *progress) {
 	t.packages = append(t.packages, took{e.Package, e.Elapsed})
 	whole := p.of("")
@@ -111,10 +115,11 @@ func (t *tally) end(e event, p *progress) {
 		return
 	}
 	for _, one := range p.tests {
-		if one.passed || one == whole {
+		output := one.output.String()
+		if one == whole || one.passed && !strings.Contains(output, race) {
 			continue
 		}
-		for line := range strings.Lines(one.output.String()) {
+		for line := range strings.Lines(output) {
 			if !marks(line) {
 				fmt.Fprint(t.out, line)
 			}
