@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ func list(ctx context.Context, patterns []string) (all []listed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	for values := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for values := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := values.Decode(&p); errors.Is(err, io.EOF) {
 			return all, nil
@@ -69,7 +70,7 @@ func kept(all []listed) (paths []string) {
 	for _, p := range all {
 		byPath[p.ImportPath] = p
 	}
-	starts := map[string]bool{} // false also while a package is looked at: imports have no cycle
+	starts := map[string]bool{} // what is known already
 	var reaches func(p listed) bool
 	reaches = func(p listed) bool {
 		if known, ok := starts[p.ImportPath]; ok || !p.ours() {

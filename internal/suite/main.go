@@ -1,7 +1,7 @@
 // Command suite runs the commands of a test suite, each of which writes what go test -json writes. It prints what go test prints
 // without -json, and at the end the seconds of each package and the slowest tests. It fails if one of the commands fails.
 //
-// Commands stand between two "--". Three of them run at a time, so that one can use the processors while tests of the other wait. They
+// Commands stand between two "--". Three of them run at a time, so that one can use the processors while tests of the others wait. They
 // begin in their order, so the one that takes longest comes first.
 //
 // A command after the word "shared" tests on one control plane with all others that do, which ends with them.
