@@ -43,53 +43,77 @@ func (c *Controller[T]) watchOrphans(mgr manager.Manager) error {
 	for i, k := range w.kinds {
 		if ctrl == nil {
 			var err error
-			if ctrl, err = controller.NewTyped(w.names.prefix+"-orphans", mgr, controller.TypedOptions[orphan]{
-				Reconciler: o, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-			}); err != nil {
-				return fmt.Errorf("watch for orphans: %w", err)
+			if ctrl, err = newOrphanController(w.names.prefix+"-orphans", mgr, o); err != nil {
+				return err
 			}
-			if err := ctrl.Watch(source.TypedKind(mgr.GetCache(), client.Object(cached.New[T]()), o.ownerGone())); err != nil {
-				return fmt.Errorf("watch for orphans: %w", err)
+			if err := onEvents(ctrl, mgr, cached.New[T](), orphanEvents{gone: o.ownerGone}); err != nil {
+				return err
 			}
 		}
-		add := func(q orphanQueue, obj client.Object) {
+		add := func(obj client.Object, q orphanQueue) {
 			if o.finalized(obj) {
 				q.Add(orphan{i, client.ObjectKeyFromObject(obj)})
 			}
 		}
-		err := ctrl.Watch(source.TypedKind(mgr.GetCache(), k.empty, handler.TypedFuncs[client.Object, orphan]{
-			CreateFunc: func(_ context.Context, e event.CreateEvent, q orphanQueue) { add(q, e.Object) },
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q orphanQueue) {
-				if e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() {
-					add(q, e.ObjectNew)
-				}
-			},
-		}))
-		if err != nil {
-			return fmt.Errorf("watch for orphans: %w", err)
+		if err := onEvents(ctrl, mgr, k.empty, orphanEvents{seen: add}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// ownerGone looks at the children of an owner that is gone.
-func (o orphans[T]) ownerGone() handler.TypedEventHandler[client.Object, orphan] {
-	return handler.TypedFuncs[client.Object, orphan]{
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q orphanQueue) {
-			uid := e.Object.GetUID()
-			o.memory.keep(owning{client.ObjectKeyFromObject(e.Object), uid}, nil)
-			for i, k := range o.kinds {
-				found, err := cached.List(ctx, o.cache, o.scheme, k.empty, client.MatchingFields{ownerIndex + o.names.prefix: string(uid)})
-				if err != nil {
-					continue // the next process looks at all of them
-				}
-				for _, obj := range found {
-					if o.finalized(obj) {
-						q.Add(orphan{i, client.ObjectKeyFromObject(obj)})
-					}
-				}
+// newOrphanController and onEvents have no type parameter: what has one is compiled once more in each package that has such an
+// operator, with all generic code that it calls. Controllers and queues have much of that.
+func newOrphanController(name string, mgr manager.Manager, r reconcile.TypedReconciler[orphan]) (controller.TypedController[orphan], error) {
+	ctrl, err := controller.NewTyped(name, mgr, controller.TypedOptions[orphan]{
+		Reconciler: r, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch for orphans: %w", err)
+	}
+	return ctrl, nil
+}
+
+// orphanEvents are called with an object that is new or is being deleted from now on, and with one that is gone.
+type orphanEvents struct {
+	seen func(client.Object, orphanQueue)
+	gone func(context.Context, client.Object, orphanQueue)
+}
+
+// onEvents has what happens to objects of a kind told.
+func onEvents(ctrl controller.TypedController[orphan], mgr manager.Manager, of client.Object, events orphanEvents) error {
+	var funcs handler.TypedFuncs[client.Object, orphan]
+	if events.seen != nil {
+		funcs.CreateFunc = func(_ context.Context, e event.CreateEvent, q orphanQueue) { events.seen(e.Object, q) }
+		funcs.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q orphanQueue) {
+			if e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() {
+				events.seen(e.ObjectNew, q)
 			}
-		},
+		}
+	}
+	if events.gone != nil {
+		funcs.DeleteFunc = func(ctx context.Context, e event.DeleteEvent, q orphanQueue) { events.gone(ctx, e.Object, q) }
+	}
+	if err := ctrl.Watch(source.TypedKind(mgr.GetCache(), of, funcs)); err != nil {
+		return fmt.Errorf("watch for orphans: %w", err)
+	}
+	return nil
+}
+
+// ownerGone looks at the children of an owner that is gone.
+func (o orphans[T]) ownerGone(ctx context.Context, owner client.Object, q orphanQueue) {
+	uid := owner.GetUID()
+	o.memory.keep(owning{client.ObjectKeyFromObject(owner), uid}, nil)
+	for i, k := range o.kinds {
+		found, err := cached.List(ctx, o.cache, o.scheme, k.empty, client.MatchingFields{ownerIndex + o.names.prefix: string(uid)})
+		if err != nil {
+			continue // the next process looks at all of them
+		}
+		for _, obj := range found {
+			if o.finalized(obj) {
+				q.Add(orphan{i, client.ObjectKeyFromObject(obj)})
+			}
+		}
 	}
 }
 
