@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -457,8 +458,21 @@ func TestInstall(t *testing.T) {
 		if len(writes) > 10 {
 			t.Errorf("%d writes of the component", len(writes))
 		}
-		if dependents := s.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "configmaps" }); len(dependents) != many {
-			t.Errorf("%d writes of dependents, want %d", len(dependents), many)
+		written := map[string]int{}
+		for _, r := range s.requests.Select(func(r testenv.Request) bool { return r.IsWrite() && r.Resource == "configmaps" }) {
+			if r.Code >= http.StatusOK && r.Code < http.StatusBadRequest { // what a busy server has refused is written again
+				written[r.Name]++
+			} else {
+				t.Log(r)
+			}
+		}
+		for name, n := range written {
+			if n > 1 {
+				t.Errorf("%d writes of %s, want 1", n, name)
+			}
+		}
+		if len(written) != many {
+			t.Errorf("%d dependents were written, want %d", len(written), many)
 		}
 	})
 }

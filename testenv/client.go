@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +22,20 @@ import (
 // functions of an operator's API packages.
 func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) client.WithWatch {
 	t.Helper()
+	return clientOf(t, cfg, nil, add...)
+}
+
+// definitions maps kinds that every server has, without asking it: its whole discovery is what a client asks for first.
+var definitions = func() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	m.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	return m
+}()
+
+// clientOf is Client with a mapper, or if that is nil with one that asks the server.
+func clientOf(t testing.TB, cfg *rest.Config, mapper meta.RESTMapper, add ...func(*runtime.Scheme) error) client.WithWatch {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	known := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
 	for _, add := range append(known, add...) {
@@ -31,7 +46,7 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 	// Without a logger of its own it would use that of the process, which prints a warning with
 	// a stack trace if none has been set after 30 seconds.
 	quiet := funcr.New(func(string, string) {}, funcr.Options{})
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme, Log: quiet})
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: mapper, Log: quiet})
 	if err != nil {
 		t.Fatalf("create a client for %s: %v", cfg.Host, err)
 	}
@@ -43,7 +58,7 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 // [EnvThrowaway] is about: that server ends with the tests, and to delete a namespace costs it more than most tests do.
 func Namespace(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
-	c := Client(t, cfg)
+	c := clientOf(t, cfg, definitions)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())}}
 	if err := c.Create(t.Context(), ns); err != nil {
 		t.Fatalf("create a namespace: %v", err)

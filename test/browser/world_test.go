@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -78,13 +80,36 @@ spec:
   template: {metadata: {labels: {app: front}}, spec: {nodeSelector: {disk: fast}, containers: [{name: c, image: nginx}]}}
 `
 
+// folder has what is built once for all tests. It is empty if nothing is.
+var folder string
+
+// program builds trimtab when it is used first.
+var program = sync.OnceValues(func() (string, error) {
+	var err error
+	if folder, err = os.MkdirTemp("", "trimtab-browser-"); err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, "trimtab")
+	if out, err := exec.Command("go", "build", "-o", file, "github.com/trimtab-dev/trimtab/cmd/trimtab").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build trimtab: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if folder != "" {
+		_ = os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
 // world is a namespace with the shop, and a browser that shows the dashboard of it.
 type world struct {
 	t         *testing.T
 	cfg       *rest.Config
 	client    client.WithWatch
 	namespace string
-	program   string // trimtab; built when it is used first
 }
 
 func newWorld(t *testing.T) *world {
@@ -145,14 +170,12 @@ func (w *world) object(apiVersion, kind, name string) *unstructured.Unstructured
 // serve starts trimtab ui with a configuration and flags, and returns the address that it prints. It ends with the test.
 func (w *world) serve(cfg *rest.Config, flags ...string) string {
 	w.t.Helper()
-	if w.program == "" {
-		w.program = filepath.Join(w.t.TempDir(), "trimtab")
-		if out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", w.program, "github.com/trimtab-dev/trimtab/cmd/trimtab").CombinedOutput(); err != nil {
-			w.t.Fatalf("%v\n%s", err, out)
-		}
+	program, err := program()
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	cmd := exec.CommandContext(ctx, w.program, append([]string{"ui", "--address", "127.0.0.1:0", "-n", w.namespace}, flags...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{"ui", "--address", "127.0.0.1:0", "-n", w.namespace}, flags...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+testenv.Kubeconfig(w.t, cfg), "HOME="+w.t.TempDir())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
