@@ -21,11 +21,11 @@ PLAYED  := ./kubesim/... ./test/hours/... ./test/fault/...
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
 # Most tests of these wait for a control plane, and cost three and a half times the processor time with -race. Those that are
-# about several goroutines are tested with it, and all others without. make deep tests all with it. Those in APART want a control
-# plane of their own.
+# about several goroutines are tested with it, and all others without, as those of the generator of charts. make deep tests
+# all with it. Those in APART want a control plane of their own.
 APART   := ./component ./generator/helm
 BIG     := ./external $(APART)
-RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|Random|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
+RACED   := ^Test(AbandonedCall|LateCall|CallThatDoesNotReturn|ManyAtATime|Lifecycle|WatchesEnd|Lookup|NodeIsQuiet|NodeMoves|Remote|Handover|Shards|BackAgain|CallsThatDoNotReturn|ClientThat.*|ClientOfAScope.*|Connect.*|Scope.*|ThrottledForA.*|Life|Restarts|Rotation|Provider.*|Installations)$$
 # Nothing in these runs beside something else in the same process.
 OTHERS  := ./test/beside/... ./test/browser/... ./test/budget/... ./test/devcluster/... ./test/docs/...
 # The server of NATS has a data race of its own when its users are changed, so this is tested without -race.
@@ -78,7 +78,7 @@ test: ## the whole suite; much of it with -race where a C compiler is present
 		shared $(TEST) -parallel=$(PARALLEL) $(NATS) -- \
 		shared $(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
 		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' $(APART) -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./component -- \
 		$(KEEPS) $(RACE) $$kept -- \
 		env GOWORK=off $(GO) -C test/charts test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./... -- \
 		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./...

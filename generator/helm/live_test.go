@@ -54,8 +54,8 @@ data:
 	}
 }
 
-// TestLookup: what a template looks up is watched: one object, and all of a kind.
-func TestLookup(t *testing.T) {
+// TestLookups: what a template looks up is watched: one object, and all of a kind.
+func TestLookups(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.requeue = 20 * time.Millisecond
