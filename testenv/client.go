@@ -25,7 +25,7 @@ func Client(t testing.TB, cfg *rest.Config, add ...func(*runtime.Scheme) error) 
 	return clientOf(t, cfg, nil, add...)
 }
 
-// definitions maps kinds that every server has, without asking it: its whole discovery is what a client asks for first.
+// definitions maps Namespace and CustomResourceDefinition, which every server has. So a client for these two asks for no discovery.
 var definitions = func() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
