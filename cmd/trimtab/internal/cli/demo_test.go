@@ -84,7 +84,7 @@ func TestDemoStaysUp(t *testing.T) {
 	empty(t, folder)
 }
 
-// TestDemoLosesItsParts kills what the demo consists of. At rest, which takes all steps to come to, it does so with TRIMTAB_DEEP=1.
+// TestDemoLosesItsParts kills what the demo consists of.
 func TestDemoLosesItsParts(t *testing.T) {
 	tests := map[string]struct{ why, program, at, says string }{
 		"control plane in a step": {"the step fails for no reason of its own", "devcluster", "✔ operator", ": the control plane ended: signal: killed\n"},
@@ -93,9 +93,6 @@ func TestDemoLosesItsParts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if strings.HasSuffix(name, "at rest") && os.Getenv("TRIMTAB_DEEP") == "" {
-				t.Skip("takes a whole demo; set TRIMTAB_DEEP=1")
-			}
 			folder := t.TempDir()
 			t.Setenv("TMPDIR", folder)
 			out := &watched{text: tt.at, seen: sync.OnceFunc(func() { killProgram(t, tt.program, folder) })}
