@@ -43,23 +43,17 @@ func TestJourney(t *testing.T) {
 		t.Fatal(err)
 	}
 	newcomer(t)
-	for _, form := range []struct {
-		name, flags string
-		special     string // which form is a special case of it
-	}{
-		{"external", "--external", ""},
-		{"loop", "--loop --group widgets.example.org", ""},
-		{"component", "--component --module github.com/your-name/widgets", "chart"},
-		{"chart", "--component --chart '" + chart + "'", ""},
+	for _, form := range []struct{ name, flags, object string }{
+		{"external", "--external", "Widget"},
+		{"loop", "--loop --group widgets.example.org", "Widget"},
+		{"component", "--component --module github.com/your-name/widgets", "Widget"},
+		{"chart", "--component --chart '" + chart + "'", "Widget"},
 	} {
 		t.Run(form.name, func(t *testing.T) {
 			j := journey{t: t, folder: t.TempDir()}
 			made := j.run(strings.Replace(commands[0], "--external", form.flags, 1))
 			j.count()
 			tested := j.run("cd widgets && go test ./... && go vet ./... && test -z \"$(gofmt -l .)\" && trimtab gen --check && go mod tidy -diff")
-			if form.special != "" && os.Getenv("TRIMTAB_DEEP") == "" {
-				return
-			}
 			ready := j.develop(commands[1])
 			t.Logf("the commands took %.1fs and %.1fs until the object was Ready; the tests %.1fs", made.Seconds(), ready.Seconds(), tested.Seconds())
 			if all := made + ready; all > mostSeconds*time.Second {
