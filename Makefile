@@ -15,8 +15,10 @@ SEED    ?= 0
 HEAVY   := ./devcluster/... ./kubesim/... ./test/fault/... ./test/fidelity/... ./test/crash/... ./test/hours/...
 # Models and tables that one goroutine walks are tested without -race. The packages that use them run them under it.
 MODELS  := ./external/internal/engine ./external/internal/decide ./graph ./health/... ./api/... ./component/internal/desired ./component/internal/projection
-# What plays on the simulated API server alone. It starts no program but itself, and the go command on itself.
-PLAYED  := ./kubesim/... ./test/hours/... ./test/fault/...
+# In other modules than the project's own: what plays operators in memory, and what measures and kills programs. What they read of
+# another module is linked into their testdata, because go test knows no files but those of the module.
+PLAYED  := ./kubesim/... ./test/hours/... ./test/fault/... ./test/fidelity/...
+WATCHED := ./devcluster/... ./test/crash/... ./test/beside/... ./test/budget/... ./test/devcluster/...
 # Commands: their tests wait for go build, processes and a control plane. Code that runs in several goroutines is in packages that
 # are tested under -race, such as cmd/trimtab/internal/dev.
 LINEAR  := ./cmd/trimtab ./cmd/trimtab/internal/cli
@@ -38,9 +40,10 @@ SHARED  := ./loop/... ./children/... ./patch/... ./trace/spans ./external/verify
 # make verify vets as well, with more analyzers. Tests use all cores, whatever GOMAXPROCS says.
 RUN      = $(GO) test -json -vet=off -cpu=$(CORES) -timeout=$(TIMEOUT)
 TEST     = $(RUN) -shuffle=on
-# Without -shuffle, go test does not run again what passed and has not changed since. That is right for tests that start no program
-# and no server, because go test knows all that they depend on. make deep runs and shuffles all.
-KEEPS    = $(RUN) -parallel=$(CORES)
+# Without -shuffle, go test does not run again what passed, as long as all that it depends on is the same. That is right where go test
+# knows all of that; internal/kept tells. It does not know what stands behind a path or an address that somebody else chose. make deep
+# runs and shuffles all.
+KEEPS    = $(if $(TRIMTAB_DEVCLUSTER)$(KUBEBUILDER_ASSETS)$(TRIMTAB_TEST_KUBECONFIG),$(TEST),$(RUN))
 LIGHT   := ./... $(OTHERS)
 # Public operators, each in a module of its own. One of them is in make test.
 WILD    := $(patsubst %/go.mod,%,$(wildcard test/wild/go.mod test/wild/*/go.mod))
@@ -67,20 +70,22 @@ test: export GOMAXPROCS := 1
 test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -p=$(CORES) '-ldflags=-linkmode=internal -s -w')
 test: ## the whole suite; much of it with -race where a C compiler is present
 	TRIMTAB_DEVCLUSTER="$$($(GO) run ./cmd/trimtab cluster build)" && export TRIMTAB_DEVCLUSTER && \
-	kept="$$($(GO) run ./internal/kept ./... | grep -vxF "$$($(GO) list $(MODELS))")" && \
+	$(GO) run ./internal/kept -all $(BIG) $(NATS) $(SHARED) $(MODELS) $(PLAYED) $(WATCHED) $(LINEAR) && kept="$$($(GO) run ./internal/kept ./...)" && \
+	others="$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR))" && \
 	$(GO) run ./internal/suite \
-		$(TEST) -parallel=$(CORES) $(filter-out $(PLAYED),$(HEAVY)) $(OTHERS) -- \
-		$(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' $(APART) -- \
-		$(TEST) -parallel=$(PARALLEL) $(LINEAR) -- \
-		$(KEEPS) $(PLAYED) $(MODELS) -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(BIG) $(NATS) $(SHARED) $(MODELS) $(LINEAR) && echo "$$kept")") -- \
-		shared $(TEST) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
-		shared $(TEST) -parallel=$(PARALLEL) $(NATS) -- \
-		shared $(TEST) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
-		shared $(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
-		$(TEST) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./component -- \
-		$(KEEPS) $(RACE) $$kept -- \
-		env GOWORK=off $(GO) -C test/charts test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./... -- \
+		$(TEST) -parallel=$(CORES) $(filter-out $(WATCHED),$(OTHERS)) -- \
+		$(KEEPS) -parallel=$(CORES) $(WATCHED) -- \
+		$(KEEPS) -parallel=$(PARALLEL) -skip '$(RACED)' $(APART) -- \
+		$(KEEPS) -parallel=$(PARALLEL) $(LINEAR) -- \
+		$(KEEPS) -parallel=$(CORES) $(PLAYED) $(MODELS) -- \
+		$(TEST) -parallel=$(PARALLEL) $(RACE) $$($(GO) list ./... | grep -vxF "$$others" | grep -vxF "$$kept") -- \
+		shared $(KEEPS) -parallel=$(PARALLEL) $(RACE) $(SHARED) -- \
+		shared $(KEEPS) -parallel=$(PARALLEL) $(NATS) -- \
+		shared $(KEEPS) -parallel=$(PARALLEL) -skip '$(RACED)' ./external -- \
+		shared $(KEEPS) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./external -- \
+		$(KEEPS) -parallel=$(PARALLEL) $(RACE) -run '$(RACED)' ./component -- \
+		$(KEEPS) -parallel=$(PARALLEL) $(RACE) $$(echo "$$kept" | grep -vxF "$$others") -- \
+		env GOWORK=off $(GO) -C test/charts test -json -count=1 -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./... -- \
 		env GOWORK=off $(GO) -C test/wild/trustmanager test -json -cpu=$(CORES) -timeout=$(TIMEOUT) -parallel=$(CORES) ./...
 
 # The control plane that tests start.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/internal/product"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -63,7 +64,7 @@ func TestKubebuilder(t *testing.T) {
 func runKubebuilder(t *testing.T, cfg *rest.Config, namespace string) (stop func()) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "manager")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./internal/kubebuilder").CombinedOutput(); err != nil {
+	if out, err := gobuild.Output(t, "./internal/kubebuilder", "-o", binary); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var said strings.Builder

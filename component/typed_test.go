@@ -3,13 +3,14 @@ package component_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
 
 // typed is a program with a renderer. Lines that end in "wrong" must not compile, all others must.
@@ -65,7 +66,7 @@ func TestTyped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay="+overlay, "./typed").CombinedOutput()
+		out, err := gobuild.Output(t, "./typed", "-gcflags=-e", "-overlay="+overlay)
 		if err == nil {
 			t.Fatal("it compiles")
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/component/componenttest"
@@ -38,14 +39,12 @@ func TestOtherVersion(t *testing.T) {
 		}
 		return o
 	}
-	// change renders another version and expects one write and no other object. reads are those of the API server.
-	change := func(t *testing.T, version string, reads ...string) {
+	var uid types.UID
+	// expect waits until the object is applied in this version, by one write and as the same object. reads are those of the API server.
+	expect := func(t *testing.T, version string, reads ...string) {
 		t.Helper()
-		before := live()
-		b.requests.Reset()
-		b.change(in(version))
 		now := b.ready().Status.Inventory
-		if live().GetUID() != before.GetUID() {
+		if live().GetUID() != uid {
 			t.Error("the object was created again")
 		}
 		if len(now) != 1 || now[0].Version != version {
@@ -58,13 +57,20 @@ func TestOtherVersion(t *testing.T) {
 	t.Run("B-38 v1beta1 to v1, also when v1beta1 is not served any more", func(t *testing.T) {
 		b.create(in("v1beta1"))
 		b.ready()
-		change(t, "v1")
-		change(t, "v1beta1")
+		uid = live().GetUID()
+		b.requests.Reset()
+		b.change(in("v1"))
+		expect(t, "v1")
+		b.requests.Reset()
+		b.change(in("v1beta1"))
+		expect(t, "v1beta1")
 		b.stop() // clients learn about versions when they start
 		crd.Spec.Versions[1].Served = false
 		testenv.Install(t, b.cfg, crd)
+		b.requests.Reset()
+		b.change(in("v1"))
 		b.start()
-		change(t, "v1", "get bundles "+b.namespace+"/a 200") // a new process makes sure that its cache is not old
+		expect(t, "v1", "get bundles "+b.namespace+"/a 200") // a new process makes sure that its cache is not old
 		b.delete()
 		b.gone()
 		gone := &unstructured.Unstructured{}

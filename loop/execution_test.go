@@ -121,8 +121,19 @@ func TestExecution(t *testing.T) {
 		for size := range 3 {
 			newest = w.resize(size + 1).Generation
 		}
+		w.create("b") // whose event is delivered after those of a
+		<-entered
 		close(leave)
-		first, second := w.next(a), w.next(a)
+		var calls []call
+		for range 3 {
+			if c := w.next(a); c.Name == "a" {
+				calls = append(calls, c)
+			}
+		}
+		if len(calls) != 2 {
+			t.Fatalf("%d calls for a, want 2", len(calls))
+		}
+		first, second := calls[0], calls[1]
 		if second.Generation != newest {
 			t.Errorf("the second call saw generation %d, want the newest, %d", second.Generation, newest)
 		}

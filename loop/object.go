@@ -37,12 +37,49 @@ type object[T client.Object] struct {
 	contested bool
 }
 
-// commitTime is how long writing the result may take, also after a deadline or shutdown.
-const commitTime = 5 * time.Second
+const (
+	// commitTime is how long a write of the result may take: as long as an API server works on a request. What is given up earlier may
+	// have reached it, and would be sent again.
+	commitTime = time.Minute
+	// stopTime is how long it may take after the process has begun to shut down.
+	stopTime = 5 * time.Second
+)
 
-// commitContext outlives a deadline and a shutdown, so that what happened is recorded.
+// commitContext outlives the deadline of the author's call and a shutdown, so that what happened is recorded.
 func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	process, ok := ctx.Value(processKey{}).(context.Context)
+	if !ok {
+		return longer, cancel
+	}
+	stay := context.AfterFunc(process, func() { time.AfterFunc(stopTime, cancel) })
+	return longer, func() { stay(); cancel() }
+}
+
+// finishing returns a context for a pass, which goes on while the process shuts down.
+func finishing(process context.Context) context.Context { return ongoing{process} }
+
+// ongoing has the values of the process's context, and does not end with it. Its value of processKey is the process's context. It is a type
+// of its own, of one allocation, because each pass makes one.
+type ongoing struct{ process context.Context } //nolint:containedctx // it is one itself
+
+type processKey struct{}
+
+// Deadline is none.
+func (ongoing) Deadline() (deadline time.Time, ok bool) { return }
+
+// Done never happens.
+func (ongoing) Done() <-chan struct{} { return nil }
+
+// Err is nil.
+func (ongoing) Err() error { return nil }
+
+// Value is that of the process.
+func (o ongoing) Value(key any) any {
+	if key == (processKey{}) {
+		return o.process
+	}
+	return o.process.Value(key)
 }
 
 func (c *Controller[T]) fieldOwner() client.FieldOwner { return client.FieldOwner("trimtab-" + c.name) }

@@ -30,7 +30,7 @@ type Options[T client.Object] struct {
 	// Workers is the number of objects that are reconciled concurrently. Zero means 4.
 	Workers int
 
-	// Deadline is the time limit of a pass. Zero means 2 minutes.
+	// Deadline is the time limit of a call of the Reconciler. Zero means 2 minutes. A write of the result may take a minute more.
 	Deadline time.Duration
 
 	// Retry is the policy after a failure. The zero value retries forever, with delays that grow from

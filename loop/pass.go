@@ -57,8 +57,8 @@ func (c *Controller[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if wait := c.limited(req.NamespacedName); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	// A pass under way when the process is told to stop finishes; its deadline bounds it.
-	ctx = context.WithoutCancel(ctx)
+	// A pass that is under way when the process begins to shut down finishes. Deadlines bound the calls of its author and its writes.
+	ctx = finishing(ctx)
 	if result, err, done := c.undo(ctx, req.NamespacedName); !done {
 		return result, err
 	}

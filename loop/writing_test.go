@@ -2,7 +2,6 @@ package loop_test
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 )
@@ -219,7 +219,7 @@ func TestCleanupCannotReschedule(t *testing.T) {
 	t.Parallel()
 	t.Run("002-26 it does not compile", func(t *testing.T) {
 		t.Parallel()
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", t.TempDir(), "./testdata/reschedule").CombinedOutput()
+		out, err := gobuild.Output(t, "./testdata/reschedule", "-o", t.TempDir())
 		if err == nil {
 			t.Fatal("a Cleanup that removes the finalizer and asks for another call compiles")
 		}

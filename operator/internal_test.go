@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -272,22 +273,28 @@ func TestCalmStop(t *testing.T) {
 		message  string
 		stopping bool
 		logged   bool
+		also     error
 	}{
-		"the lease is released":   {"it is asked to", errors.New("leader election lost"), "error received after stop sequence was engaged", true, false},
-		"an event is given up":    {"nobody waits for it", canceled, event, true, false},
-		"an answer is cut short":  {"it is the same event", canceled, "Unexpected error when reading response body", true, false},
-		"an answer breaks off":    {"something is wrong", away, "Unexpected error when reading response body", true, true},
-		"the recorder is closed":  {"nobody waits for it", nil, "Unable to write event (broadcaster is shut down)", true, false},
-		"an event is not written": {"something is wrong", away, event, true, true},
-		"it goes on":              {"nothing is to be canceled", canceled, event, false, true},
-		"another message":         {"it is not about the stop", canceled, "cannot list objects", true, true},
+		"the lease is released":     {"it is asked to", errors.New("leader election lost"), "error received after stop sequence was engaged", true, false, nil},
+		"an event is given up":      {"nobody waits for it", canceled, event, true, false, nil},
+		"an answer is cut short":    {"it is the same event", canceled, "Unexpected error when reading response body", true, false, nil},
+		"an answer breaks off":      {"something is wrong", away, "Unexpected error when reading response body", true, true, nil},
+		"the recorder is closed":    {"nobody waits for it", nil, "Unable to write event (broadcaster is shut down)", true, false, nil},
+		"an event is not written":   {"something is wrong", away, event, true, true, nil},
+		"it goes on":                {"nothing is to be canceled", canceled, event, false, true, nil},
+		"the lease is not renewed":  {"its request is canceled", canceled, "Error retrieving lease lock", true, false, nil},
+		"the lease is out of reach": {"something is wrong", away, "Error retrieving lease lock", true, true, nil},
+		"another error is beside":   {"something is wrong", canceled, "the pass failed", true, true, away},
+		"others failed":             {"something is wrong", errors.Join(canceled, away), "the pass failed", true, true, nil},
+		"several are canceled":      {"nothing else failed", fmt.Errorf("apply: %w", errors.Join(canceled, canceled)), "the pass failed", true, false, nil},
+		"a request is canceled":     {"so is every request", fmt.Errorf("cannot list objects: %w", canceled), "the pass failed", true, false, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			log := logr.FromSlogHandler(calmStop{logr.ToSlogHandler(jsonLogger(&out, slog.LevelInfo)), func() bool { return tt.stopping }})
-			log.WithName("events").WithValues("a", 1).Error(tt.err, tt.message)
+			log.WithName("events").WithValues("a", 1).Error(tt.err, tt.message, "also", tt.also)
 			if logged := out.Len() > 0; logged != tt.logged {
 				t.Errorf("it logs %q: %s", out.String(), tt.why)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -97,15 +98,15 @@ func (h textHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// calmStop lowers the level of messages that are logged as errors whenever an operator is told to stop, which is not an
-// error: a leader releases its lease, and the manager no longer waits for the events of the last passes.
+// calmStop lowers the level of messages that are logged as errors when an operator shuts down, which is not an error: a leader
+// releases its lease, the manager no longer waits for the events of the last passes, and requests are canceled.
 type calmStop struct {
 	slog.Handler
 	stopping func() bool
 }
 
 func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
-	if ofStop(r) && h.stopping() {
+	if h.stopping() && ofStop(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -114,21 +115,32 @@ func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// ofStop reports whether a message of controller-runtime or client-go says no more than that the manager stops.
+// ofStop reports whether a message of a process that stops says no more than that: the manager no longer waits, or canceled
+// a request that was under way.
 func ofStop(r slog.Record) bool {
 	switch r.Message {
 	case "error received after stop sequence was engaged", "Unable to write event (broadcaster is shut down)":
 		return true
-	case "Unable to write event (may retry after sleeping)", "Unexpected error when reading response body":
-		canceled := false
-		r.Attrs(func(a slog.Attr) bool {
-			err, is := a.Value.Any().(error)
-			canceled = canceled || is && errors.Is(err, context.Canceled)
-			return true
-		})
-		return canceled
 	}
-	return false
+	canceled, failed := false, false
+	r.Attrs(func(a slog.Attr) bool {
+		if err, is := a.Value.Any().(error); is {
+			canceled, failed = true, !onlyCanceled(err)
+		}
+		return !failed
+	})
+	return canceled && !failed && r.Level >= slog.LevelError
+}
+
+// onlyCanceled reports whether an error says that something was canceled, and nothing else.
+func onlyCanceled(err error) bool {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyCanceled(e) })
+	}
+	if wrapped := errors.Unwrap(err); wrapped != nil {
+		return onlyCanceled(wrapped)
+	}
+	return errors.Is(err, context.Canceled)
 }
 
 func (h calmStop) WithAttrs(a []slog.Attr) slog.Handler {

@@ -49,7 +49,10 @@ func newPlanner(t *testing.T, o operator.Options) *planner {
 	t.Helper()
 	cfg := testenv.Start(t)
 	testenv.InstallFS(t, cfg, o.CRDs)
-	return &planner{t, cfg, testenv.Client(t, cfg, o.AddToScheme), testenv.Namespace(t, cfg), o}
+	p := &planner{t, cfg, testenv.Client(t, cfg, o.AddToScheme), testenv.Namespace(t, cfg), o}
+	root := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "kube-root-ca.crt"}}
+	testenv.Wait(t, p.client, root, "the certificates that a controller adds to each namespace", func(*corev1.ConfigMap) bool { return true })
+	return p
 }
 
 // shown is a plan as JSON.

@@ -50,13 +50,13 @@ func (s *Snapshot[T]) Changes(obj T) ([]string, error) {
 //
 // An object that was deleted, even if one of the same name exists, is not an error: there is nothing to write to. If a
 // finalizer was added it is one, NotFound or a conflict, because what the finalizer protects must not be made.
-// A write may take 5 seconds after the end of ctx, so that a deadline that was exceeded can be reported.
+// A write may take 5 seconds after the end of ctx, so that a deadline that was exceeded can be reported. It has no other limit.
 func (s *Snapshot[T]) Write(ctx context.Context, c client.Client, obj T) error {
 	changes, err := s.changes(obj)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
+	ctx, cancel := outliving(ctx)
 	defer cancel()
 	lock, err := s.locked(changes)
 	if err != nil {
@@ -89,8 +89,15 @@ func (s *Snapshot[T]) Write(ctx context.Context, c client.Client, obj T) error {
 	return nil
 }
 
-// writeTime is how long a Write may take.
+// writeTime is how long a Write may take after the end of its context.
 const writeTime = 5 * time.Second
+
+// outliving returns a context that ends writeTime after ctx, or after now if ctx has ended.
+func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stay := context.AfterFunc(ctx, func() { time.AfterFunc(writeTime, cancel) })
+	return longer, func() { stay(); cancel() }
+}
 
 // served are the fields of metadata that only the API server sets.
 var served = []string{

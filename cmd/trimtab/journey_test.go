@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -42,6 +43,7 @@ func TestJourney(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gobuild.Reads(t, chart)
 	newcomer(t)
 	for _, form := range []struct{ name, flags, object string }{
 		{"external", "--external", "Widget"},
@@ -53,6 +55,7 @@ func TestJourney(t *testing.T) {
 			j := journey{t: t, folder: t.TempDir()}
 			made := j.run(strings.Replace(commands[0], "--external", form.flags, 1))
 			j.count()
+			gobuild.Builds(t, filepath.Join(j.folder, "widgets"), "./...")
 			tested := j.run("cd widgets && go test ./... && go vet ./... && test -z \"$(gofmt -l .)\" && trimtab gen --check && go mod tidy -diff")
 			ready := j.develop(commands[1])
 			t.Logf("the commands took %.1fs and %.1fs until the object was Ready; the tests %.1fs", made.Seconds(), ready.Seconds(), tested.Seconds())

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
 
 // envMain makes this test binary behave as trimtab.
@@ -87,6 +89,8 @@ func TestPlugin(t *testing.T) {
 
 // TestLint: the binary runs go vet with itself, and checks CRDs.
 func TestLint(t *testing.T) {
+	gobuild.Reads(t, "testdata")
+	gobuild.Builds(t, "", "./testdata/clean")
 	dir := t.TempDir()
 	trimtab := filepath.Join(dir, "trimtab") // with the race detector, it would take minutes
 	// go vet must not know this tool: a cache that lost what a tool found is taken for one where it found nothing.

@@ -311,6 +311,13 @@ func TestKey(t *testing.T) {
 	if got := key(); got == before {
 		t.Error("key did not change with a file that may be embedded")
 	}
+	for _, name := range []string{"go.work", "go.mod", "test/go.mod"} {
+		before = key()
+		write(t, filepath.Join(filepath.Dir(src.dir), name), "// versions\n")
+		if got := key(); got == before {
+			t.Errorf("key did not change with %s, which may choose the version of another module", name)
+		}
+	}
 }
 
 func TestSourceBeside(t *testing.T) {

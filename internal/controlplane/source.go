@@ -124,6 +124,9 @@ func (s source) key() (string, error) {
 		if err := hashFolder(h, s.dir); err != nil {
 			return "", fmt.Errorf("read the control plane's source: %w", err)
 		}
+		if err := hashVersions(h, filepath.Dir(s.dir)); err != nil {
+			return "", fmt.Errorf("read the versions of the control plane's modules: %w", err)
+		}
 	}
 	return name + "-" + hex.EncodeToString(h.Sum(nil))[:16], nil
 }
@@ -159,6 +162,32 @@ func hashFolder(w io.Writer, dir string) error {
 		_, err = fmt.Fprintf(w, "%s %d\n%s\n", filepath.ToSlash(rel), len(content), content)
 		return err
 	})
+}
+
+// hashVersions writes to w the files of a checkout that choose the versions of other modules: a workspace takes the highest version
+// that one of its modules requires.
+func hashVersions(w io.Writer, root string) error {
+	files := []string{"go.work"}
+	for _, pattern := range []string{"go.mod", "*/go.mod"} {
+		found, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil {
+			return err
+		}
+		files = append(files, found...)
+	}
+	for _, name := range files {
+		content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a checkout needs no workspace
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s %d\n%s\n", name, len(content), content)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // folder returns the folder of s and the workspace to build it in. In a checkout this is the checkout's

@@ -1,16 +1,26 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
 
 // TestKept proves that no result is kept of a test that may depend on what go test does not know.
 func TestKept(t *testing.T) {
 	t.Parallel()
-	own, other := &struct{ Main bool }{true}, &struct{ Main bool }{}
+	own, other := &owner{"m", true}, &owner{"client-go", false}
+	linked := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(linked, gobuild.Link), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const builder = module + "/internal/gobuild"
 	all := []listed{
 		{ImportPath: "os/exec"},
 		{ImportPath: "client-go", Imports: []string{"os/exec"}, Module: other},
@@ -24,21 +34,43 @@ func TestKept(t *testing.T) {
 		{ImportPath: "m/lists", Imports: []string{"golang.org/x/tools/go/packages"}, Module: own},
 		{ImportPath: "m/lists.test", Imports: []string{"m/lists"}, Module: own},
 		{ImportPath: "m/untested", Module: own},
+		{ImportPath: builder, Imports: []string{"os/exec"}, Module: &owner{module, true}},
+		{ImportPath: "m/builds.test", Imports: []string{builder}, Module: own, Dir: linked},
+		{ImportPath: "m/unlinked.test", Imports: []string{builder}, Module: own, Dir: t.TempDir()},
+		{ImportPath: module + "/near.test", Imports: []string{builder}, Module: &owner{module, true}},
 	}
-	if diff := cmp.Diff([]string{"m/pure"}, kept(all)); diff != "" {
+	paths, others := kept(all)
+	if diff := cmp.Diff([][]string{{"m/pure", "m/builds", module + "/near"}, {"m/far", "m/lists", "m/unlinked"}}, [][]string{paths, others}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestHere asks the go command about packages of this project.
+// TestHere asks the go command about packages of this project: some that start nothing, a control plane, or themselves, and others.
 func TestHere(t *testing.T) {
 	t.Parallel()
-	all, err := list(t.Context(), []string{"../guard", "../controlplane", "../../testenv", "../../children"})
-	if err != nil {
+	yes := []string{"children", "cmd/trimtab/internal/cli", "component", "external/simcloud", "internal/guard", "samples/folder"}
+	no := []string{"cmd/trimtab/internal/child", "internal/controlplane", "internal/gobuild", "lint"}
+	var patterns []string
+	for _, path := range slices.Concat(yes, no) {
+		patterns = append(patterns, module+"/"+path)
+	}
+	var out strings.Builder
+	if err := run(&out, false, patterns); err != nil {
 		t.Fatal(err)
 	}
-	if got := kept(all); !slices.Equal(got, []string{"github.com/trimtab-dev/trimtab/internal/guard"}) {
-		t.Errorf("got %v, want internal/guard: the others start programs", got)
+	var want strings.Builder
+	for _, path := range yes {
+		want.WriteString(module + "/" + path + "\n")
+	}
+	if diff := cmp.Diff(want.String(), out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := run(&out, true, patterns[:len(yes)]); err != nil {
+		t.Errorf("kept -all of what is kept: %v", err)
+	}
+	err := run(&out, true, patterns)
+	if want := module + "/" + strings.Join(no, ", "+module+"/"); err == nil || !strings.Contains(err.Error(), "tests of "+want+" can start programs") {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

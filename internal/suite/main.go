@@ -12,21 +12,25 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := suite(ctx, os.Stdout, os.Args[1:])
 	stop()
 	if err != nil {
@@ -39,7 +43,14 @@ func main() {
 func suite(ctx context.Context, out io.Writer, args []string) error {
 	var env []string
 	if slices.Contains(args, shared) {
-		cluster, err := controlplane.Start(ctx, controlplane.Options{Progress: controlplane.Print(os.Stderr)})
+		folder, lock, err := place()
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		cluster, err := controlplane.Start(ctx, controlplane.Options{
+			Progress: controlplane.Print(os.Stderr), Kubeconfig: filepath.Join(folder, "kubeconfig"), Hold: lock,
+		})
 		if err != nil {
 			return err
 		}
@@ -47,6 +58,37 @@ func suite(ctx context.Context, out io.Writer, args []string) error {
 		env = []string{"TRIMTAB_TEST_KUBECONFIG=" + cluster.Kubeconfig, "TRIMTAB_TEST_THROWAWAY=1"} // see package testenv
 	}
 	return run(ctx, out, env, split(args))
+}
+
+// place is a folder for the kubeconfig of the control plane that commands share, and a file that is locked as long as a process uses the
+// folder. It is the same for the same working folder and the same control plane: go test keeps results of tests as long as the
+// environment variables that they ask for are the same. While another suite has it, it is a temporary folder.
+func place() (folder string, lock *os.File, err error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", nil, err
+	}
+	all, err := controlplane.CacheFolder("suite")
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256([]byte(here + "\x00" + os.Getenv(controlplane.EnvBinary)))
+	folder = filepath.Join(all, hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", nil, err
+	}
+	lock, err = os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	got, err := controlplane.TryLock(lock)
+	if err != nil {
+		return "", nil, errors.Join(err, lock.Close())
+	}
+	if !got {
+		folder, err = os.MkdirTemp("", "trimtab-suite-*")
+	}
+	return folder, lock, err
 }
 
 // shared is the word before a command that tests on the control plane of all.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
 // TestTally holds what is printed against what go test prints of the same packages.
@@ -30,6 +32,16 @@ func TestTally(t *testing.T) {
 {"Action":"skip","Package":"m/b","Elapsed":0}
 `,
 			want: "ok  \tm/a\t2.000s\n?   \tm/b\t[no test files]\n\nseconds  packages\n    2.0  m/a\n\nseconds  slowest tests\n    1.5  m/a TestA\n",
+		},
+		"kept": {
+			why: "times of an earlier run are not those of this one, and who reads it must know that nothing ran",
+			events: `{"Action":"pass","Package":"m/a","Test":"TestA","Elapsed":1.5}
+{"Action":"output","Package":"m/a","Output":"PASS\n"}
+{"Action":"output","Package":"m/a","Output":"ok  \tm/a\t(cached)\n"}
+{"Action":"pass","Package":"m/a","Elapsed":2}
+`,
+			want: "ok  \tm/a\t(cached)\n" + report +
+				"\nresults that were kept, because nothing that they depend on has changed: 1; go clean -testcache drops them\n",
 		},
 		"fails": {
 			why: "what belongs to tests that passed would hide what does not",
@@ -111,6 +123,35 @@ go: warning
 				t.Errorf("%s (-want +got):\n%s", tt.why, diff)
 			}
 		})
+	}
+}
+
+// TestPlace: the results of tests on the shared control plane can be kept, because its kubeconfig has the same path in the next run.
+func TestPlace(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv(controlplane.EnvBinary, "/one")
+	take := func() (string, *os.File) {
+		t.Helper()
+		folder, lock, err := place()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+		return folder, lock
+	}
+	first, lock := take()
+	beside, _ := take()
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := take()
+	t.Setenv(controlplane.EnvBinary, "/other")
+	other, _ := take()
+	if second != first || beside == first || other == first {
+		t.Errorf("first %s, beside it %s, after it %s, with another control plane %s", first, beside, second, other)
+	}
+	if err := os.Remove(beside); err != nil {
+		t.Error(err)
 	}
 }
 

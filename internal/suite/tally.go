@@ -26,6 +26,7 @@ type tally struct {
 	running  map[running]*progress
 	packages []took
 	tests    []took
+	kept     int // packages of which go test has kept the result
 }
 
 // running is a package that a command tests. Another command may test it, too, with other tests.
@@ -39,10 +40,12 @@ type progress struct {
 
 // test is what a test printed, or with an empty name its package.
 type test struct {
-	name   string
-	output strings.Builder
-	passed bool
-	parent bool // of subtests, whose time is also its own
+	name    string
+	output  strings.Builder
+	passed  bool
+	ended   bool
+	seconds float64
+	parent  bool // of subtests, whose time is also its own
 }
 
 type took struct {
@@ -81,10 +84,7 @@ func (t *tally) line(command, text string) {
 			return
 		}
 		one := p.of(e.Test)
-		one.passed = e.Action != "fail"
-		if !one.parent {
-			t.tests = append(t.tests, took{e.Package + " " + e.Test, e.Elapsed})
-		}
+		one.passed, one.ended, one.seconds = e.Action != "fail", true, e.Elapsed
 	}
 }
 
@@ -107,11 +107,22 @@ const race = "WARNING: DATA RACE"
 // end prints what there is to see of a package: its last line, and if it failed what the tests printed that did not pass, and reports
 // of the race detector.
 func (t *tally) end(e event, p *progress) {
-	t.packages = append(t.packages, took{e.Package, e.Elapsed})
 	whole := p.of("")
+	text := strings.TrimRight(whole.output.String(), "\n")
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if strings.Contains(last, "\t(cached)") { // the times are those of the run that was kept
+		t.kept++
+		fmt.Fprintln(t.out, last)
+		return
+	}
+	t.packages = append(t.packages, took{e.Package, e.Elapsed})
+	for _, one := range p.tests {
+		if one.ended && !one.parent {
+			t.tests = append(t.tests, took{e.Package + " " + one.name, one.seconds})
+		}
+	}
 	if e.Action != "fail" {
-		text := strings.TrimRight(whole.output.String(), "\n")
-		fmt.Fprintln(t.out, text[strings.LastIndexByte(text, '\n')+1:])
+		fmt.Fprintln(t.out, last)
 		return
 	}
 	for _, one := range p.tests {
@@ -153,6 +164,9 @@ func (t *tally) report() {
 	long := slices.DeleteFunc(t.packages, func(p took) bool { return p.seconds < brief })
 	t.table("packages", long)
 	t.table("slowest tests", t.tests[:min(len(t.tests), slowest)])
+	if t.kept > 0 {
+		fmt.Fprintf(t.out, "\nresults that were kept, because nothing that they depend on has changed: %d; go clean -testcache drops them\n", t.kept)
+	}
 }
 
 func (t *tally) table(title string, rows []took) {

@@ -3,7 +3,6 @@ package operatortest
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/internal/manifest"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -30,11 +30,12 @@ type Binary struct {
 	Env []string
 }
 
-// Build compiles the operator in package pkg.
+// Build compiles the operator in package pkg. It tells go test which files of the test's module the operator is made of, so that go test
+// runs the test again when one of them changes.
 func Build(t testing.TB, pkg string) Binary {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(pkg))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
+	if out, err := gobuild.Output(t, pkg, "-o", file); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
 	return Binary{Path: file}

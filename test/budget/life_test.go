@@ -30,6 +30,7 @@ func (b *bench) consumerLife(t *testing.T) {
 	s, c := nt.stream("orders"), nt.consumer("billing", "orders")
 	nt.create(s)
 	ready(nt, s)
+	nt.listen(settling) // the event of the Stream's status, if it is late, would bring another pass over the Consumer
 	from := nt.mark()
 	nt.create(c)
 	ready(nt, c)

@@ -25,12 +25,12 @@ import (
 
 func TestVersionCanBeParsed(t *testing.T) {
 	t.Parallel()
-	got, err := shared.kube.Discovery().ServerVersion()
+	got, err := shared(t).kube.Discovery().ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GitVersion != shared.Version {
-		t.Errorf("the server says version %q, the ready line %q", got.GitVersion, shared.Version)
+	if got.GitVersion != shared(t).Version {
+		t.Errorf("the server says version %q, the ready line %q", got.GitVersion, shared(t).Version)
 	}
 	v, err := version.ParseSemantic(got.GitVersion)
 	if err != nil {
@@ -66,53 +66,53 @@ func TestGarbageCollection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := shared.namespace(t)
-			owner := shared.configMap(t, ns, "owner")
-			shared.configMap(t, ns, "child", metav1.OwnerReference{
+			ns := shared(t).namespace(t)
+			owner := shared(t).configMap(t, ns, "owner")
+			shared(t).configMap(t, ns, "child", metav1.OwnerReference{
 				APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(true),
 			})
-			err := shared.kube.CoreV1().ConfigMaps(ns).Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &tc.policy})
+			err := shared(t).kube.CoreV1().ConfigMaps(ns).Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &tc.policy})
 			if err != nil {
 				t.Fatal(err)
 			}
-			shared.await(t, "the owner is gone; "+tc.why, configMaps, ns, "owner", absent)
+			shared(t).await(t, "the owner is gone; "+tc.why, configMaps, ns, "owner", absent)
 			if tc.policy == metav1.DeletePropagationForeground {
-				_, err := shared.kube.CoreV1().ConfigMaps(ns).Get(t.Context(), "child", metav1.GetOptions{})
+				_, err := shared(t).kube.CoreV1().ConfigMaps(ns).Get(t.Context(), "child", metav1.GetOptions{})
 				wantReason(t, err, metav1.StatusReasonNotFound)
 			}
-			shared.await(t, "the child; "+tc.why, configMaps, ns, "child", tc.child)
+			shared(t).await(t, "the child; "+tc.why, configMaps, ns, "child", tc.child)
 		})
 	}
 }
 
 func TestGarbageCollectionOfAForeignOwner(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	owner := shared.configMap(t, ns, "owner")
-	shared.configMap(t, ns, "child", metav1.OwnerReference{
+	ns := shared(t).namespace(t)
+	owner := shared(t).configMap(t, ns, "owner")
+	shared(t).configMap(t, ns, "child", metav1.OwnerReference{
 		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: types.UID("of-an-earlier-owner"),
 	})
-	shared.await(t, "a child of an owner that is gone follows, although its name is in use again", configMaps, ns, "child", absent)
+	shared(t).await(t, "a child of an owner that is gone follows, although its name is in use again", configMaps, ns, "child", absent)
 }
 
 func TestNamespaceDeletion(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	shared.configMap(t, ns, "inside")
-	if _, err := shared.kube.CoreV1().PersistentVolumeClaims(ns).Create(t.Context(), claim(), metav1.CreateOptions{}); err != nil {
+	ns := shared(t).namespace(t)
+	shared(t).configMap(t, ns, "inside")
+	if _, err := shared(t).kube.CoreV1().PersistentVolumeClaims(ns).Create(t.Context(), claim(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.kube.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+	if err := shared(t).kube.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := shared.kube.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{
+	_, err := shared(t).kube.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "late"},
 	}, metav1.CreateOptions{})
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("create in a namespace that terminates: %v, want a refusal for that reason", err)
 	}
-	shared.await(t, "the namespace is gone", namespaces, "", ns, absent)
-	left, err := shared.kube.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	shared(t).await(t, "the namespace is gone", namespaces, "", ns, absent)
+	left, err := shared(t).kube.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,21 +134,21 @@ func claim() *corev1.PersistentVolumeClaim {
 
 func TestDeploymentBecomesAvailable(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	labels := map[string]string{"app": "web"}
 	web := applyappsv1.Deployment("web", ns).WithSpec(applyappsv1.DeploymentSpec().
 		WithReplicas(3).
 		WithSelector(applymetav1.LabelSelector().WithMatchLabels(labels)).
 		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(labels).
 			WithSpec(applycorev1.PodSpec().WithContainers(applycorev1.Container().WithName("web").WithImage("web:1")))))
-	if _, err := shared.kube.AppsV1().Deployments(ns).Apply(t.Context(), web, metav1.ApplyOptions{FieldManager: "test"}); err != nil {
+	if _, err := shared(t).kube.AppsV1().Deployments(ns).Apply(t.Context(), web, metav1.ApplyOptions{FieldManager: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "three replicas available", deployments, ns, "web", func(o *unstructured.Unstructured) bool {
+	shared(t).await(t, "three replicas available", deployments, ns, "web", func(o *unstructured.Unstructured) bool {
 		n, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas")
 		return n == 3 && condition("Available")(o)
 	})
-	pods, err := shared.kube.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+	pods, err := shared(t).kube.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestDeploymentBecomesAvailable(t *testing.T) {
 
 func TestJobCompletes(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "once"},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -169,15 +169,16 @@ func TestJobCompletes(t *testing.T) {
 			Containers:    []corev1.Container{{Name: "once", Image: "once:1"}},
 		}}},
 	}
-	if _, err := shared.kube.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+	if _, err := shared(t).kube.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the job is complete", jobs, ns, "once", condition("Complete"))
+	shared(t).await(t, "the job is complete", jobs, ns, "once", condition("Complete"))
 }
 
 func TestPodThatFitsNowhereStaysPending(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	c := shared(t)
+	ns := c.namespace(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "huge"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -186,10 +187,10 @@ func TestPodThatFitsNowhereStaysPending(t *testing.T) {
 		}}},
 	}
 	eventually(t, "the namespace's ServiceAccount is there", func(ctx context.Context) error {
-		_, err := shared.kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
+		_, err := c.kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
-	shared.await(t, "the scheduler says why", corev1.SchemeGroupVersion.WithResource("pods"), ns, "huge", func(o *unstructured.Unstructured) bool {
+	c.await(t, "the scheduler says why", corev1.SchemeGroupVersion.WithResource("pods"), ns, "huge", func(o *unstructured.Unstructured) bool {
 		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 		return strings.Contains(fmt.Sprint(conditions), "Insufficient cpu")
 	})
@@ -198,12 +199,12 @@ func TestPodThatFitsNowhereStaysPending(t *testing.T) {
 // as is the access of a ServiceAccount through a token that was requested.
 func as(t *testing.T, ns, account string) kubernetes.Interface {
 	t.Helper()
-	token, err := shared.kube.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account,
+	token, err := shared(t).kube.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(shared.config)
+	config := rest.AnonymousClientConfig(shared(t).config)
 	config.BearerToken = token.Status.Token
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -214,8 +215,8 @@ func as(t *testing.T, ns, account string) kubernetes.Interface {
 
 func TestServiceAccountsAndRBAC(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	if _, err := shared.kube.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{
+	ns := shared(t).namespace(t)
+	if _, err := shared(t).kube.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: "robot"},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestServiceAccountsAndRBAC(t *testing.T) {
 	wantReason(t, err, metav1.StatusReasonForbidden)
 
 	// The role view is empty until a controller has aggregated it.
-	if _, err := shared.kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+	if _, err := shared(t).kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "robot"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "robot"}},
@@ -250,7 +251,7 @@ func TestServiceAccountsAndRBAC(t *testing.T) {
 
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
-	stranger, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(shared.config))
+	stranger, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(shared(t).config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,11 +294,11 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestCustomResourceWithCEL(t *testing.T) {
 	t.Parallel()
-	if _, err := shared.dyn.Resource(crds).Create(t.Context(), object(t, widgetDefinition), metav1.CreateOptions{}); err != nil {
+	if _, err := shared(t).dyn.Resource(crds).Create(t.Context(), object(t, widgetDefinition), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the definition is established", crds, "", "widgets.devcluster.test", condition("Established"))
-	api := shared.dyn.Resource(widgets).Namespace(shared.namespace(t))
+	shared(t).await(t, "the definition is established", crds, "", "widgets.devcluster.test", condition("Established"))
+	api := shared(t).dyn.Resource(widgets).Namespace(shared(t).namespace(t))
 	widget := func(name, spec string) *unstructured.Unstructured {
 		return object(t, `{"apiVersion": "devcluster.test/v1", "kind": "Widget", "metadata": {"name": "`+name+`"}, "spec": `+spec+`}`)
 	}
@@ -323,8 +324,8 @@ func TestCustomResourceWithCEL(t *testing.T) {
 
 func TestServerSideApplyConflicts(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	api := shared.kube.CoreV1().ConfigMaps(ns)
+	ns := shared(t).namespace(t)
+	api := shared(t).kube.CoreV1().ConfigMaps(ns)
 	apply := func(manager, key, value string, force bool) (*corev1.ConfigMap, error) {
 		return api.Apply(t.Context(), applycorev1.ConfigMap("shared", ns).WithData(map[string]string{key: value}),
 			metav1.ApplyOptions{FieldManager: manager, Force: force})

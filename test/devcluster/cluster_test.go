@@ -28,6 +28,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	toolswatch "k8s.io/client-go/tools/watch"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
 // patience is how long anything may take on a busy machine before a test fails.
@@ -61,6 +63,10 @@ type cluster struct {
 // launch starts a process and waits for its ready line. It stops when its
 // standard input is closed, so it goes with the test binary.
 func launch(ctx context.Context, env []string, args ...string) (*cluster, error) {
+	devcluster, err := controlplane.Binary(ctx, controlplane.Print(os.Stderr))
+	if err != nil {
+		return nil, err
+	}
 	c := &cluster{stderr: &bytes.Buffer{}, gone: make(chan struct{})}
 	// The end of ctx is told by standard input, as the end of a parent is.
 	c.cmd = exec.CommandContext(context.WithoutCancel(ctx), devcluster, append(args, "--with-parent")...)

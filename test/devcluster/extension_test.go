@@ -67,7 +67,7 @@ func serveTLS(t *testing.T, handler http.Handler, clients *x509.CertPool, names 
 // loopbackService is a Service that leads to this machine.
 func loopbackService(t *testing.T, ns, name string) {
 	t.Helper()
-	_, err := shared.kube.CoreV1().Services(ns).Create(t.Context(), &corev1.Service{
+	_, err := shared(t).kube.CoreV1().Services(ns).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}, metav1.CreateOptions{})
@@ -119,22 +119,23 @@ func TestAdmissionWebhookOnLoopback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := shared.namespace(t)
+			c := shared(t)
+			ns := c.namespace(t)
 			port, bundle := serveTLS(t, http.HandlerFunc(admit), nil, "hook."+ns+".svc")
 			client := tc.client(t, ns, port)
 			client.CABundle = bundle
 			installWebhook(t, ns, client)
 			eventually(t, "the webhook refuses; "+tc.why, func(ctx context.Context) error {
-				return wantRefused(ctx, ns, map[string]string{"refuse": "me"}, "the webhook does not like it")
+				return c.wantRefused(ctx, ns, map[string]string{"refuse": "me"}, "the webhook does not like it")
 			})
-			shared.configMap(t, ns, "fine")
+			c.configMap(t, ns, "fine")
 		})
 	}
 }
 
 func installWebhook(t *testing.T, ns string, client admissionregistrationv1.WebhookClientConfig) {
 	t.Helper()
-	api := shared.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	api := shared(t).kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	_, err := api.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
@@ -160,8 +161,8 @@ func installWebhook(t *testing.T, ns string, client admissionregistrationv1.Webh
 }
 
 // wantRefused tries to create a ConfigMap and wants admission to refuse it.
-func wantRefused(ctx context.Context, ns string, labels map[string]string, message string) error {
-	_, err := shared.kube.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{
+func (c *cluster) wantRefused(ctx context.Context, ns string, labels map[string]string, message string) error {
+	_, err := c.kube.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "refused-", Labels: labels},
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
@@ -175,8 +176,9 @@ func wantRefused(ctx context.Context, ns string, labels map[string]string, messa
 
 func TestValidatingAdmissionPolicy(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	api := shared.kube.AdmissionregistrationV1()
+	c := shared(t)
+	ns := c.namespace(t)
+	api := c.kube.AdmissionregistrationV1()
 	if _, err := api.ValidatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -209,9 +211,9 @@ func TestValidatingAdmissionPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the policy refuses", func(ctx context.Context) error {
-		return wantRefused(ctx, ns, map[string]string{"forbidden": ""}, "the policy does not like it")
+		return c.wantRefused(ctx, ns, map[string]string{"forbidden": ""}, "the policy does not like it")
 	})
-	shared.configMap(t, ns, "fine")
+	c.configMap(t, ns, "fine")
 }
 
 // fruits is an aggregated API server with one resource, which says whom the
@@ -245,8 +247,9 @@ func fruits(w http.ResponseWriter, r *http.Request) {
 
 func TestAggregatedAPI(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	published, err := shared.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+	c := shared(t)
+	ns := c.namespace(t)
+	published, err := c.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +260,7 @@ func TestAggregatedAPI(t *testing.T) {
 	port, bundle := serveTLS(t, http.HandlerFunc(fruits), frontProxy, "fruit."+ns+".svc")
 	loopbackService(t, ns, "fruit")
 	const name = "v1.fruit.devcluster.test"
-	if _, err := shared.dyn.Resource(apiServices).Create(t.Context(), object(t, fmt.Sprintf(`{
+	if _, err := c.dyn.Resource(apiServices).Create(t.Context(), object(t, fmt.Sprintf(`{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": %q},
 		"spec": {
 			"group": "fruit.devcluster.test", "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15,
@@ -269,15 +272,15 @@ func TestAggregatedAPI(t *testing.T) {
 	// An API that does not answer any more would hold up the deletion of every
 	// namespace.
 	t.Cleanup(func() {
-		if err := shared.dyn.Resource(apiServices).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+		if err := c.dyn.Resource(apiServices).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
-	shared.await(t, "the API is available", apiServices, "", name, condition("Available"))
+	c.await(t, "the API is available", apiServices, "", name, condition("Available"))
 
 	apples := schema.GroupVersionResource{Group: "fruit.devcluster.test", Version: "v1", Resource: "apples"}
 	eventually(t, "the API is served", func(ctx context.Context) error {
-		red, err := shared.dyn.Resource(apples).Get(ctx, "red", metav1.GetOptions{})
+		red, err := c.dyn.Resource(apples).Get(ctx, "red", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // run runs kubectl against a cluster and wants it to end with this exit code.
 func (c *cluster) kubectl(t *testing.T, want int, stdin string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", filepath.Join(t.TempDir(), "cache")}, args...)...)
+	cmd := exec.CommandContext(t.Context(), kubectl(t), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", filepath.Join(t.TempDir(), "cache")}, args...)...)
 	var out, complaints bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
 	err := cmd.Run()
@@ -36,17 +36,17 @@ func TestKubectlVersion(t *testing.T) {
 	var got struct {
 		ClientVersion, ServerVersion struct{ GitVersion string }
 	}
-	if err := json.Unmarshal([]byte(shared.kubectl(t, 0, "", "version", "-o", "json")), &got); err != nil {
+	if err := json.Unmarshal([]byte(shared(t).kubectl(t, 0, "", "version", "-o", "json")), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.ClientVersion.GitVersion != shared.Version || got.ServerVersion.GitVersion != shared.Version {
-		t.Errorf("kubectl version = %+v, want %s for both", got, shared.Version)
+	if got.ClientVersion.GitVersion != shared(t).Version || got.ServerVersion.GitVersion != shared(t).Version {
+		t.Errorf("kubectl version = %+v, want %s for both", got, shared(t).Version)
 	}
 }
 
 func TestKubectlExplain(t *testing.T) {
 	t.Parallel()
-	got := shared.kubectl(t, 0, "", "explain", "deployment.spec.replicas")
+	got := shared(t).kubectl(t, 0, "", "explain", "deployment.spec.replicas")
 	for _, part := range []string{"GROUP:      apps", "FIELD: replicas <integer>", "Number of desired pods"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("kubectl explain does not say %q:\n%s", part, got)
@@ -68,24 +68,24 @@ spec:
 
 func TestKubectlApplyDiffWait(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	changed := strings.Replace(webManifest, "web:1", "web:2", 1)
 
-	if got := shared.kubectl(t, 0, webManifest, "-n", ns, "apply", "-f", "-"); !strings.Contains(got, "deployment.apps/web created") {
+	if got := shared(t).kubectl(t, 0, webManifest, "-n", ns, "apply", "-f", "-"); !strings.Contains(got, "deployment.apps/web created") {
 		t.Errorf("kubectl apply said %q", got)
 	}
-	shared.kubectl(t, 0, "", "-n", ns, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
-	shared.kubectl(t, 0, "", "-n", ns, "rollout", "status", "deployment/web", "--timeout=60s")
-	if got := shared.kubectl(t, 0, webManifest, "-n", ns, "apply", "--server-side", "--force-conflicts", "-f", "-"); !strings.Contains(got, "serverside-applied") {
+	shared(t).kubectl(t, 0, "", "-n", ns, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
+	shared(t).kubectl(t, 0, "", "-n", ns, "rollout", "status", "deployment/web", "--timeout=60s")
+	if got := shared(t).kubectl(t, 0, webManifest, "-n", ns, "apply", "--server-side", "--force-conflicts", "-f", "-"); !strings.Contains(got, "serverside-applied") {
 		t.Errorf("kubectl apply --server-side said %q", got)
 	}
-	shared.kubectl(t, 0, webManifest, "-n", ns, "diff", "--server-side", "-f", "-")
-	got := shared.kubectl(t, 1, changed, "-n", ns, "diff", "--server-side", "-f", "-")
+	shared(t).kubectl(t, 0, webManifest, "-n", ns, "diff", "--server-side", "-f", "-")
+	got := shared(t).kubectl(t, 1, changed, "-n", ns, "diff", "--server-side", "-f", "-")
 	if !strings.Contains(got, "-      - image: web:1") || !strings.Contains(got, "+      - image: web:2") {
 		t.Errorf("kubectl diff shows another change:\n%s", got)
 	}
-	shared.kubectl(t, 0, "", "-n", ns, "delete", "deployment/web", "--cascade=foreground", "--timeout=60s")
-	if got := shared.kubectl(t, 0, "", "-n", ns, "get", "pods,replicasets", "-o", "name"); got != "" {
+	shared(t).kubectl(t, 0, "", "-n", ns, "delete", "deployment/web", "--cascade=foreground", "--timeout=60s")
+	if got := shared(t).kubectl(t, 0, "", "-n", ns, "get", "pods,replicasets", "-o", "name"); got != "" {
 		t.Errorf("left after a foreground deletion: %s", got)
 	}
 }
@@ -108,7 +108,7 @@ func TestKubectlAuthCanI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"auth", "can-i", "create", "replicasets.apps"}, tc.as...)
-			if got := strings.TrimSpace(shared.kubectl(t, tc.exit, "", args...)); got != tc.want {
+			if got := strings.TrimSpace(shared(t).kubectl(t, tc.exit, "", args...)); got != tc.want {
 				t.Errorf("kubectl %s said %q, want %q; %s", strings.Join(args, " "), got, tc.want, tc.why)
 			}
 		})

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trimtab-dev/trimtab/internal/controlplane"
 )
 
 // parentRole makes the test binary play a parent that starts a devcluster and
@@ -68,13 +70,13 @@ func BenchmarkStart(b *testing.B) {
 
 func TestReadyLine(t *testing.T) {
 	t.Parallel()
-	if !shared.Ready || shared.PID != shared.cmd.Process.Pid || !strings.HasPrefix(shared.URL, "https://127.0.0.1:") {
-		t.Errorf("ready line: ready %v, pid %d, url %q; want true, %d, https on loopback", shared.Ready, shared.PID, shared.URL, shared.cmd.Process.Pid)
+	if !shared(t).Ready || shared(t).PID != shared(t).cmd.Process.Pid || !strings.HasPrefix(shared(t).URL, "https://127.0.0.1:") {
+		t.Errorf("ready line: ready %v, pid %d, url %q; want true, %d, https on loopback", shared(t).Ready, shared(t).PID, shared(t).URL, shared(t).cmd.Process.Pid)
 	}
-	if shared.config.Insecure || len(shared.config.CAData) == 0 {
+	if shared(t).config.Insecure || len(shared(t).config.CAData) == 0 {
 		t.Error("the kubeconfig does not check the server's certificate")
 	}
-	note, err := os.ReadFile(filepath.Join(shared.Data, "cluster.json"))
+	note, err := os.ReadFile(filepath.Join(shared(t).Data, "cluster.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ func TestReadyLine(t *testing.T) {
 	if err := json.Unmarshal(note, &kept); err != nil {
 		t.Fatal(err)
 	}
-	if kept.URL != shared.URL || kept.PID != shared.PID {
+	if kept.URL != shared(t).URL || kept.PID != shared(t).PID {
 		t.Errorf("cluster.json says %s, want what the ready line says", note)
 	}
 }
@@ -226,6 +228,10 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	env, dir := privateTemp(t)
+	devcluster, err := controlplane.Binary(t.Context(), controlplane.Print(os.Stderr))
+	if err != nil {
+		t.Fatal(err)
+	}
 	parent := exec.CommandContext(t.Context(), self)
 	parent.Env = append(append(os.Environ(), env...), parentRole+"="+devcluster)
 	// The read ends when no process has the other end any more: neither the
@@ -357,8 +363,8 @@ func TestErrorsAreOneSentence(t *testing.T) {
 	}{
 		"second instance": {
 			why:  "two etcds on the same files destroy them",
-			args: func(t *testing.T) []string { return []string{"--data", shared.Data} },
-			says: []string{"in use by process " + strconv.Itoa(shared.PID), "choose another folder"},
+			args: func(t *testing.T) []string { return []string{"--data", shared(t).Data} },
+			says: []string{"in use by process " + strconv.Itoa(shared(t).PID), "choose another folder"},
 		},
 		"taken port": {
 			why: "the reason must not drown in a log",

@@ -6,28 +6,32 @@ package devcluster_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
-)
-
-// The programs under test and the cluster that most tests share. TestMain sets
-// them before the first test.
-var (
-	devcluster string
-	kubectl    string
-	shared     *cluster
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
-	stop()
+	if os.Getenv(parentRole) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		err := actAsParent(ctx)
+		stop()
+		exit(0, err)
+	}
+	code := m.Run()
+	if common.cluster != nil {
+		exit(code, common.cluster.terminate())
+	}
+	os.Exit(code)
+}
+
+func exit(code int, err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -35,36 +39,47 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	if os.Getenv(parentRole) != "" {
-		return 0, actAsParent(ctx)
-	}
-	if devcluster, err = controlplane.Binary(ctx, controlplane.Print(os.Stderr)); err != nil {
-		return 0, err
-	}
-	if kubectl, err = buildKubectl(ctx); err != nil {
-		return 0, err
-	}
-	if shared, err = launch(ctx, nil); err != nil {
-		return 0, err
-	}
-	code = m.Run()
-	return code, shared.terminate()
+// common is what tests share. Tests ask for it, not TestMain: go test knows what tests ask for.
+var common struct {
+	sync.Mutex
+	cluster *cluster
+	kubectl string
+	failed  error
 }
 
-// buildKubectl builds the kubectl of the same release into the user's cache,
-// where the next run finds it and the go command has nothing to link.
-func buildKubectl(ctx context.Context) (string, error) {
+// shared returns the cluster that most tests share.
+func shared(t *testing.T) *cluster {
+	t.Helper()
+	common.Lock()
+	defer common.Unlock()
+	if common.failed == nil && common.cluster == nil {
+		common.cluster, common.failed = launch(t.Context(), nil)
+	}
+	if common.failed != nil {
+		t.Fatalf("start the cluster that tests share: %v", common.failed)
+	}
+	return common.cluster
+}
+
+// kubectl returns the path of the kubectl of the same release. It is built into the user's cache, where the next run finds it and the go
+// command has nothing to link.
+func kubectl(t *testing.T) string {
+	t.Helper()
+	common.Lock()
+	defer common.Unlock()
+	if common.kubectl != "" {
+		return common.kubectl
+	}
 	dir, err := controlplane.CacheFolder("kubectl")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	if out, err := gobuild.Output(t, "github.com/trimtab-dev/trimtab/devcluster/cmd/kubectl", "-o", dir+"/"); err != nil {
+		t.Fatalf("build kubectl: %v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", "../../devcluster", "-o", dir+"/", "./cmd/kubectl")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("build kubectl: %w", err), errors.New(string(out)))
-	}
-	return dir + "/kubectl", nil
+	common.kubectl = filepath.Join(dir, "kubectl")
+	return common.kubectl
 }

@@ -129,11 +129,11 @@ spec:
 
 func TestStatefulSetWithClaims(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	shared.kubectl(t, 0, dbManifest, "-n", ns, "apply", "-f", "-")
-	shared.await(t, "two replicas are ready", statefulSets, ns, "db", at("status.readyReplicas", "2"))
+	ns := shared(t).namespace(t)
+	shared(t).kubectl(t, 0, dbManifest, "-n", ns, "apply", "-f", "-")
+	shared(t).await(t, "two replicas are ready", statefulSets, ns, "db", at("status.readyReplicas", "2"))
 	for _, name := range []string{"data-db-0", "data-db-1", "log-db-0", "log-db-1"} {
-		line := shared.kubectl(t, 0, "", "-n", ns, "get", "pvc", name, "--no-headers")
+		line := shared(t).kubectl(t, 0, "", "-n", ns, "get", "pvc", name, "--no-headers")
 		size := map[bool]string{true: "1Gi", false: "2Gi"}[strings.HasPrefix(name, "data")]
 		if f := strings.Fields(line); len(f) < 6 || f[1] != "Bound" || !strings.HasPrefix(f[2], "pvc-") || f[3] != size || f[4] != "RWO" || f[5] != "standard" {
 			t.Errorf("kubectl get pvc: %q, want it bound with %s", line, size)
@@ -143,16 +143,17 @@ func TestStatefulSetWithClaims(t *testing.T) {
 
 func TestClaimWaitsForItsFirstConsumer(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	shared.claim(t, ns, ofClass(shared.storageClass(t, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)))
+	c := shared(t)
+	ns := c.namespace(t)
+	c.claim(t, ns, ofClass(c.storageClass(t, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)))
 	eventually(t, "the binder says that it waits", func(ctx context.Context) error {
-		list, err := shared.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{FieldSelector: "reason=WaitForFirstConsumer"})
+		list, err := c.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{FieldSelector: "reason=WaitForFirstConsumer"})
 		if err == nil && len(list.Items) == 0 {
 			err = fmt.Errorf("no event yet")
 		}
 		return err
 	})
-	shared.await(t, "the claim waits", claims, ns, "claim", at("status.phase", "Pending"))
+	c.await(t, "the claim waits", claims, ns, "claim", at("status.phase", "Pending"))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "consumer"},
 		Spec: corev1.PodSpec{
@@ -163,11 +164,11 @@ func TestClaimWaitsForItsFirstConsumer(t *testing.T) {
 		},
 	}
 	eventually(t, "the namespace's ServiceAccount is there", func(ctx context.Context) error {
-		_, err := shared.kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
+		_, err := c.kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
-	shared.bound(t, ns)
-	shared.await(t, "the consumer runs", pods, ns, "consumer", at("status.phase", "Running"))
+	c.bound(t, ns)
+	c.await(t, "the consumer runs", pods, ns, "consumer", at("status.phase", "Running"))
 }
 
 func TestReclaimPolicies(t *testing.T) {
@@ -184,24 +185,24 @@ func TestReclaimPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := shared.namespace(t)
-			shared.claim(t, ns, ofClass(shared.storageClass(t, storagev1.VolumeBindingImmediate, tc.class)))
-			volume := shared.bound(t, ns)
-			api := shared.kube.CoreV1().PersistentVolumes()
+			ns := shared(t).namespace(t)
+			shared(t).claim(t, ns, ofClass(shared(t).storageClass(t, storagev1.VolumeBindingImmediate, tc.class)))
+			volume := shared(t).bound(t, ns)
+			api := shared(t).kube.CoreV1().PersistentVolumes()
 			if tc.change != "" {
 				patch := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, tc.change)
 				if _, err := api.Patch(t.Context(), volume, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			shared.deleteClaim(t, ns)
+			shared(t).deleteClaim(t, ns)
 			if tc.kept {
-				shared.await(t, "the volume is kept; "+tc.why, volumes, "", volume, at("status.phase", "Released"))
+				shared(t).await(t, "the volume is kept; "+tc.why, volumes, "", volume, at("status.phase", "Released"))
 				if err := api.Delete(t.Context(), volume, metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			shared.await(t, "the volume is gone; "+tc.why, volumes, "", volume, absent)
+			shared(t).await(t, "the volume is gone; "+tc.why, volumes, "", volume, absent)
 		})
 	}
 }
@@ -210,10 +211,10 @@ func TestReclaimPolicies(t *testing.T) {
 // the object, and must leave alone what is at that path on this machine.
 func TestStaticVolume(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	file := filepath.Join(t.TempDir(), "precious")
 	writeFile(t, file, "data")
-	if _, err := shared.kube.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
+	if _, err := shared(t).kube.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName: "by-hand-" + ns, Capacity: quantities("storage", "5Gi"),
@@ -224,14 +225,14 @@ func TestStaticVolume(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the volume is available", volumes, "", ns, at("status.phase", "Available"))
-	shared.claim(t, ns, ofClass("by-hand-"+ns))
-	if got := shared.bound(t, ns); got != ns {
+	shared(t).await(t, "the volume is available", volumes, "", ns, at("status.phase", "Available"))
+	shared(t).claim(t, ns, ofClass("by-hand-"+ns))
+	if got := shared(t).bound(t, ns); got != ns {
 		t.Errorf("the claim is bound to %q, want %q", got, ns)
 	}
-	shared.await(t, "the claim reports all that it has", claims, ns, "claim", at("status.capacity.storage", "5Gi"))
-	shared.deleteClaim(t, ns)
-	shared.await(t, "the volume is gone", volumes, "", ns, absent)
+	shared(t).await(t, "the claim reports all that it has", claims, ns, "claim", at("status.capacity.storage", "5Gi"))
+	shared(t).deleteClaim(t, ns)
+	shared(t).await(t, "the volume is gone", volumes, "", ns, absent)
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("a file of this machine was removed: %v", err)
 	}
@@ -239,30 +240,30 @@ func TestStaticVolume(t *testing.T) {
 
 func TestClaimGrows(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	shared.claim(t, ns, nil)
-	volume := shared.bound(t, ns)
-	api := shared.kube.CoreV1().PersistentVolumeClaims(ns)
+	ns := shared(t).namespace(t)
+	shared(t).claim(t, ns, nil)
+	volume := shared(t).bound(t, ns)
+	api := shared(t).kube.CoreV1().PersistentVolumeClaims(ns)
 	patch := []byte(`{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
 	if _, err := api.Patch(t.Context(), "claim", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the claim has what it asked for", claims, ns, "claim", at("status.capacity.storage", "3Gi"))
-	shared.await(t, "so has its volume", volumes, "", volume, at("spec.capacity.storage", "3Gi"))
+	shared(t).await(t, "the claim has what it asked for", claims, ns, "claim", at("status.capacity.storage", "3Gi"))
+	shared(t).await(t, "so has its volume", volumes, "", volume, at("spec.capacity.storage", "3Gi"))
 
 	// Somebody else writes a status without a capacity: nothing grows, and other claims are bound.
 	if _, err := api.Patch(t.Context(), "claim", types.MergePatchType, []byte(`{"status":{"capacity":null}}`), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	other := shared.namespace(t)
-	shared.claim(t, other, nil)
-	shared.bound(t, other)
+	other := shared(t).namespace(t)
+	shared(t).claim(t, other, nil)
+	shared(t).bound(t, other)
 }
 
 func TestLoadBalancer(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	api := shared.kube.CoreV1().Services(ns)
+	ns := shared(t).namespace(t)
+	api := shared(t).kube.CoreV1().Services(ns)
 	create := func(name string, change func(*corev1.ServiceSpec)) {
 		t.Helper()
 		s := &corev1.Service{
@@ -279,7 +280,7 @@ func TestLoadBalancer(t *testing.T) {
 	found := map[string]string{}
 	addressed := func(name string) {
 		t.Helper()
-		shared.await(t, "the Service has an address", services, ns, name, func(o *unstructured.Unstructured) bool {
+		shared(t).await(t, "the Service has an address", services, ns, name, func(o *unstructured.Unstructured) bool {
 			a := addresses(o)
 			if len(a) == 1 {
 				found[name] = a[0]
@@ -298,12 +299,12 @@ func TestLoadBalancer(t *testing.T) {
 	if found["wished"] != "192.0.2.7" || found["one"] == found["two"] {
 		t.Errorf("the addresses are %v, want the one that was asked for and two others", found)
 	}
-	if line := shared.kubectl(t, 0, "", "-n", ns, "get", "service", "one", "--no-headers"); strings.Fields(line)[3] != found["one"] {
+	if line := shared(t).kubectl(t, 0, "", "-n", ns, "get", "service", "one", "--no-headers"); strings.Fields(line)[3] != found["one"] {
 		t.Errorf("kubectl get service: %q, want the address %s", line, found["one"])
 	}
 	// Services are served in the order of their creation.
 	for _, name := range []string{"foreign", "inside"} {
-		shared.await(t, "the Service has no address", services, ns, name, func(o *unstructured.Unstructured) bool {
+		shared(t).await(t, "the Service has no address", services, ns, name, func(o *unstructured.Unstructured) bool {
 			return o != nil && len(addresses(o)) == 0
 		})
 	}
@@ -311,18 +312,18 @@ func TestLoadBalancer(t *testing.T) {
 	if _, err := api.Patch(t.Context(), "one", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the address is gone", services, ns, "one", func(o *unstructured.Unstructured) bool {
+	shared(t).await(t, "the address is gone", services, ns, "one", func(o *unstructured.Unstructured) bool {
 		return o != nil && len(addresses(o)) == 0
 	})
 }
 
 func TestIngress(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	foreign := "test-" + ns
 	create := func(name string, class *string) {
 		t.Helper()
-		if _, err := shared.kube.NetworkingV1().Ingresses(ns).Create(t.Context(), &networkingv1.Ingress{
+		if _, err := shared(t).kube.NetworkingV1().Ingresses(ns).Create(t.Context(), &networkingv1.Ingress{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: networkingv1.IngressSpec{
 				IngressClassName: class,
@@ -337,26 +338,26 @@ func TestIngress(t *testing.T) {
 	addressed := func(o *unstructured.Unstructured) bool { return len(addresses(o)) == 1 }
 	create("foreign", &foreign)
 	create("plain", nil)
-	shared.await(t, "an Ingress without a class has an address", ingresses, ns, "plain", addressed)
-	if line := shared.kubectl(t, 0, "", "-n", ns, "get", "ingress", "plain", "--no-headers"); !slices.Equal(strings.Fields(line)[1:4], []string{"simulated", "*", "198.19.0.1"}) {
+	shared(t).await(t, "an Ingress without a class has an address", ingresses, ns, "plain", addressed)
+	if line := shared(t).kubectl(t, 0, "", "-n", ns, "get", "ingress", "plain", "--no-headers"); !slices.Equal(strings.Fields(line)[1:4], []string{"simulated", "*", "198.19.0.1"}) {
 		t.Errorf("kubectl get ingress: %q, want the class simulated and its address", line)
 	}
 	// Ingresses are served in the order of their creation.
-	shared.await(t, "one of another class has none", ingresses, ns, "foreign", func(o *unstructured.Unstructured) bool {
+	shared(t).await(t, "one of another class has none", ingresses, ns, "foreign", func(o *unstructured.Unstructured) bool {
 		return o != nil && len(addresses(o)) == 0
 	})
-	if _, err := shared.kube.NetworkingV1().IngressClasses().Create(t.Context(), &networkingv1.IngressClass{
+	if _, err := shared(t).kube.NetworkingV1().IngressClasses().Create(t.Context(), &networkingv1.IngressClass{
 		ObjectMeta: metav1.ObjectMeta{Name: foreign},
 		Spec:       networkingv1.IngressClassSpec{Controller: "trimtab.dev/simulated"},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "the class names the simulated controller", ingresses, ns, "foreign", addressed)
+	shared(t).await(t, "the class names the simulated controller", ingresses, ns, "foreign", addressed)
 	patch := []byte(`{"spec":{"ingressClassName":"none-` + ns + `"}}`)
-	if _, err := shared.kube.NetworkingV1().Ingresses(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := shared(t).kube.NetworkingV1().Ingresses(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.await(t, "its address goes with its class", ingresses, ns, "plain", func(o *unstructured.Unstructured) bool {
+	shared(t).await(t, "its address goes with its class", ingresses, ns, "plain", func(o *unstructured.Unstructured) bool {
 		return o != nil && len(addresses(o)) == 0
 	})
 }
@@ -366,7 +367,7 @@ func TestFinishedJobGoes(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			ns := shared.namespace(t)
+			ns := shared(t).namespace(t)
 			job := &batchv1.Job{
 				ObjectMeta: metav1.ObjectMeta{Name: "once", Finalizers: []string{"devcluster.test/watched"}},
 				Spec: batchv1.JobSpec{
@@ -378,17 +379,17 @@ func TestFinishedJobGoes(t *testing.T) {
 					}},
 				},
 			}
-			if _, err := shared.kube.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+			if _, err := shared(t).kube.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			shared.await(t, "the job is complete and is being deleted", jobs, ns, "once", func(o *unstructured.Unstructured) bool {
+			shared(t).await(t, "the job is complete and is being deleted", jobs, ns, "once", func(o *unstructured.Unstructured) bool {
 				return condition("Complete")(o) && at("status.succeeded", "2")(o) && o.GetDeletionTimestamp() != nil
 			})
 			patch := []byte(`{"metadata":{"finalizers":null}}`)
-			if _, err := shared.kube.BatchV1().Jobs(ns).Patch(t.Context(), "once", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			if _, err := shared(t).kube.BatchV1().Jobs(ns).Patch(t.Context(), "once", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			shared.await(t, "the job is gone", jobs, ns, "once", absent)
+			shared(t).await(t, "the job is gone", jobs, ns, "once", absent)
 		})
 	}
 }
@@ -406,13 +407,13 @@ spec:
 
 func TestAutoscaler(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
+	ns := shared(t).namespace(t)
 	web := strings.Replace(webManifest, `image: "web:1"`, `image: "web:1", resources: {requests: {cpu: 100m}}`, 1)
-	shared.kubectl(t, 0, web, "-n", ns, "apply", "-f", "-")
-	shared.await(t, "the Deployment is available", deployments, ns, "web", condition("Available"))
-	shared.kubectl(t, 0, autoscalerManifest, "-n", ns, "apply", "-f", "-")
-	shared.await(t, "the autoscaler asks for its least", deployments, ns, "web", at("status.readyReplicas", "3"))
-	shared.await(t, "the autoscaler has metrics", autoscalers, ns, "web", func(o *unstructured.Unstructured) bool {
+	shared(t).kubectl(t, 0, web, "-n", ns, "apply", "-f", "-")
+	shared(t).await(t, "the Deployment is available", deployments, ns, "web", condition("Available"))
+	shared(t).kubectl(t, 0, autoscalerManifest, "-n", ns, "apply", "-f", "-")
+	shared(t).await(t, "the autoscaler asks for its least", deployments, ns, "web", at("status.readyReplicas", "3"))
+	shared(t).await(t, "the autoscaler has metrics", autoscalers, ns, "web", func(o *unstructured.Unstructured) bool {
 		return condition("AbleToScale")(o) && condition("ScalingActive")(o)
 	})
 }
@@ -467,12 +468,12 @@ func TestNodes(t *testing.T) {
 
 func TestDefaultClaimIsImmediate(t *testing.T) {
 	t.Parallel()
-	ns := shared.namespace(t)
-	shared.claim(t, ns, func(c *corev1.PersistentVolumeClaim) {
+	ns := shared(t).namespace(t)
+	shared(t).claim(t, ns, func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi")}
 	})
-	volume := shared.bound(t, ns)
-	shared.await(t, "the volume is of the default class", volumes, "", volume, func(o *unstructured.Unstructured) bool {
+	volume := shared(t).bound(t, ns)
+	shared(t).await(t, "the volume is of the default class", volumes, "", volume, func(o *unstructured.Unstructured) bool {
 		return at("spec.storageClassName", "standard")(o) && at("spec.capacity.storage", "7Gi")(o) &&
 			at("spec.persistentVolumeReclaimPolicy", "Delete")(o) && at("status.phase", "Bound")(o)
 	})

@@ -41,12 +41,12 @@ func TestNodes(t *testing.T) {
 
 // TestGuestbook plays the guestbook sample. TestGuestbook of the sample itself runs its whole command.
 func TestGuestbook(t *testing.T) {
-	explore(t, scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")), lossless(fault.Replacements, fault.Hangs))
+	explore(t, scenarios.Guestbook(os.DirFS(root+"/samples/guestbook/crds")), lossless(fault.Replacements, fault.Hangs))
 }
 
 // TestChart plays the sample with a chart. TestChart of the sample itself runs its whole command.
 func TestChart(t *testing.T) {
-	all, err := scenarios.Chart(os.DirFS("../../samples/chart"))
+	all, err := scenarios.Chart(os.DirFS(root + "/samples/chart"))
 	if err != nil {
 		t.Fatal(err)
 	}

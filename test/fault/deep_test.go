@@ -17,13 +17,13 @@ import (
 
 // everything is all scenarios, those that need a disk included.
 func everything(dir string) []fault.Scenario {
-	chart, err := scenarios.Chart(os.DirFS("../../samples/chart"))
+	chart, err := scenarios.Chart(os.DirFS(root + "/samples/chart"))
 	if err != nil {
 		panic(err)
 	}
 	return slices.Concat(
-		chart, scenarios.All(), scenarios.Folder(os.DirFS("../../samples/folder/crds"), dir),
-		scenarios.Guestbook(os.DirFS("../../samples/guestbook/crds")))
+		chart, scenarios.All(), scenarios.Folder(os.DirFS(root+"/samples/folder/crds"), dir),
+		scenarios.Guestbook(os.DirFS(root+"/samples/guestbook/crds")))
 }
 
 // names are those of all scenarios.

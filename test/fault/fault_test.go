@@ -123,7 +123,7 @@ func TestLoop(t *testing.T) { explore(t, scenarios.Loop(), usual()) }
 
 // TestFolder plays the folder sample, on folders of the real disk.
 func TestFolder(t *testing.T) {
-	explore(t, scenarios.Folder(os.DirFS("../../samples/folder/crds"), t.TempDir()), usual(fault.Hangs))
+	explore(t, scenarios.Folder(os.DirFS(root+"/samples/folder/crds"), t.TempDir()), usual(fault.Hangs))
 }
 
 // TestCloud plays an API that takes two calls to make a thing.

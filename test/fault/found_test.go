@@ -309,7 +309,7 @@ func wrongReplays(r fault.Report) (wrong []string) {
 // documented are the schedules with a disturbance in the document's table of bugs.
 func documented(t *testing.T) (tokens []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "found-by-fault.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "found-by-fault.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

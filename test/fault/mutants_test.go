@@ -107,7 +107,7 @@ func TestMutantsFit(t *testing.T) {
 			t.Errorf("%s: there is no scenario %q", m.what, m.scenario)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "found-by-fault.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "found-by-fault.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func (m mutant) by() string {
 
 // source is the mutated file.
 func (m mutant) source() (string, error) {
-	b, err := os.ReadFile(filepath.Join("..", "..", m.file))
+	b, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
 		return "", err
 	}

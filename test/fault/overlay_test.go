@@ -18,6 +18,9 @@ import (
 // chosen names the mutant that a binary with all of them is to be; none is the real engine.
 const chosen = "TRIMTAB_FAULT_MUTANT"
 
+// root leads to the top of the repository.
+const root = "testdata/root"
+
 // choice is a file beside those with mutants that tells which one is chosen.
 const choice = "package %s\n\nimport \"os\"\n\nvar chosenMutant = os.Getenv(%q)\n"
 
@@ -69,7 +72,7 @@ func buildMutants(t *testing.T, all []mutant) string {
 
 // withMutants returns a file with all its mutants, and the name of its package.
 func withMutants(file string, mutants []mutant) (text, in string, err error) {
-	original, err := os.ReadFile(filepath.Join("..", "..", file))
+	original, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		return "", "", err
 	}

@@ -183,7 +183,7 @@ func inHours(t *testing.T, change func(*options), f func(*simulation)) {
 func inHoursOf(t *testing.T, change func(*options), f, operator func(*simulation)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		cluster := kubesim.New(t, kubesim.Options{CRDs: definitions(t, os.DirFS("../../samples/folder/crds"), thing.CRDs)})
+		cluster := kubesim.New(t, kubesim.Options{CRDs: definitions(t, os.DirFS("testdata/folder/crds"), thing.CRDs)})
 		scheme := runtime.NewScheme()
 		must(t, v1.AddToScheme(scheme))
 		must(t, eventsv1.AddToScheme(scheme))

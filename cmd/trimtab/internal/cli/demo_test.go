@@ -14,12 +14,25 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
+
+// demoFolder is the folder for what a demo writes. The demo builds programs.
+func demoFolder(t *testing.T) string {
+	t.Helper()
+	demoBuilds.Do(func() { gobuild.Builds(t, "../../../..", demoPackage, operatorPackage) })
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	return folder
+}
+
+// demoBuilds is done once: go test is told for all tests of the package.
+var demoBuilds sync.Once
 
 // TestDemo runs the demo as users do and checks its report.
 func TestDemo(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
+	folder := demoFolder(t)
 	var out, errOut bytes.Buffer
 	if code := Main(t.Context(), []string{"demo", "--once", "-o", "json"}, Streams{Out: &out, Err: &errOut}); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, &errOut)
@@ -53,8 +66,7 @@ func TestDemo(t *testing.T) {
 
 // TestDemoInterrupted stops the demo while the operator runs.
 func TestDemoInterrupted(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
+	folder := demoFolder(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	errOut := &watched{text: "ServiceAccount", seen: stop}
@@ -69,8 +81,7 @@ func TestDemoInterrupted(t *testing.T) {
 
 // TestDemoStaysUp ends the demo as the screen says.
 func TestDemoStaysUp(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
+	folder := demoFolder(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out := &watched{text: "Ctrl-C deletes", seen: stop}
@@ -93,8 +104,7 @@ func TestDemoLosesItsParts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			t.Setenv("TMPDIR", folder)
+			folder := demoFolder(t)
 			out := &watched{text: tt.at, seen: sync.OnceFunc(func() { killProgram(t, tt.program, folder) })}
 			if code := Main(t.Context(), []string{"demo"}, Streams{Out: out, Err: out}); code != 1 {
 				t.Errorf("exit code %d, want 1; %s", code, tt.why)
@@ -140,8 +150,7 @@ func killProgram(t *testing.T, program, folder string) {
 
 // TestDemoWithoutReader is `trimtab demo --once | head`.
 func TestDemoWithoutReader(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
+	folder := demoFolder(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 )
 
 // TestNewRefuses: a project that cannot be made is refused in one sentence that says what to do, and nothing is written.
@@ -80,6 +82,7 @@ func TestNewInterrupted(t *testing.T) {
 
 // TestNewFails: a chart that cannot be rendered leaves nothing behind.
 func TestNewFails(t *testing.T) {
+	gobuild.Builds(t, "../../../..", "./component/...", "./generator/helm") // what renders the chart
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll(filepath.Join("chart", "templates"), 0o700); err != nil {
 		t.Fatal(err)
@@ -146,6 +149,7 @@ func TestGen(t *testing.T) {
 	}
 	kind := filepath.Join("api", "v1alpha1", "message.go")
 	t.Chdir("messages")
+	gobuild.Builds(t, "", "./...")
 	text, err := os.ReadFile(kind)
 	if err != nil {
 		t.Fatal(err)

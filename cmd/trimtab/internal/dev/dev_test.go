@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/kubectl"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/scaffold"
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/internal/running"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -231,6 +232,7 @@ func project(t *testing.T) string {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "widgets")
+	gobuild.Builds(t, root, "./...")
 	main := regexp.MustCompile(`(?m)^func measure.*\n`).ReplaceAllString(read(t, root, "main.go"), "")
 	write(t, root, "main.go", main)
 	write(t, root, "measure.go", strings.Replace(measure, "LETTERS", "1", 1))

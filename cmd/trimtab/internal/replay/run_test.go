@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/inspect"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/replay"
 	"github.com/trimtab-dev/trimtab/cmd/trimtab/internal/scaffold"
+	"github.com/trimtab-dev/trimtab/internal/gobuild"
 	"github.com/trimtab-dev/trimtab/trace"
 )
 
@@ -100,6 +101,7 @@ func TestRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Chdir("widgets")
+			gobuild.Builds(t, "", "./...")
 			text, err := os.ReadFile("main.go")
 			if err != nil || !bytes.Contains(text, []byte(tt.was)) {
 				t.Fatalf("main.go has no %s: %v", tt.was, err)
