@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trimtab-dev/trimtab/children"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -178,8 +179,8 @@ func (w *world) next() string {
 	select {
 	case name := <-w.ended:
 		return name
-	case <-time.After(20 * time.Second):
-		w.t.Fatal("there was no pass within 20 s")
+	case <-time.After(poll.Patience):
+		w.t.Fatal("there was no pass")
 		return ""
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -103,9 +104,8 @@ func (c *Cluster) auditArgs() ([]string, error) {
 
 // waitForAPIServer polls the server until it reports that it is ready.
 func (c *Cluster) waitForAPIServer(ctx context.Context) error {
-	const patience, pause = time.Minute, 20 * time.Millisecond
-	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("kube-apiserver is not ready after %s; %s", patience, c.because()))
+	const pause = 20 * time.Millisecond
+	ctx, cancel := c.waiting(ctx, "kube-apiserver")
 	defer cancel()
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -113,16 +113,33 @@ func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
+	missing := "" // what it said last
 	for {
-		if _, err := clients.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
+		said, err := clients.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil {
 			return nil
+		}
+		if failed := failedChecks(said); failed != "" {
+			missing = "; it waits for " + failed
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("%w%s", context.Cause(ctx), missing)
 		}
 	}
+}
+
+// failedChecks are the names of the checks that have not succeeded, by the server's answer to /readyz.
+func failedChecks(readyz []byte) string {
+	var names []string
+	for line := range strings.Lines(string(readyz)) {
+		if rest, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // parse applies args to the flags of a component. Flags are the only stable

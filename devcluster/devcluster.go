@@ -100,6 +100,7 @@ type Cluster struct {
 	pki      pki.Dir
 	listener net.Listener
 	options  Options
+	began    time.Time
 	log      *os.File
 	slog     *slog.Logger
 
@@ -126,7 +127,6 @@ var used atomic.Bool
 // A process can start only one cluster; use the binary for more. Start redirects
 // the Kubernetes logging (klog) of this process.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	began := time.Now()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := release.Apply(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o}
+	c := &Cluster{options: o, began: time.Now()}
 	ctx, c.fail = context.WithCancelCause(ctx)
 	c.ended = ctx
 	c.finish = sync.OnceValue(c.stop)
@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c.info = Info{
 		Ready: true, URL: c.config.Host, Kubeconfig: c.kubeconfig(), Version: Version,
-		PID: os.Getpid(), Seconds: time.Since(began).Seconds(), Data: c.folder.Path(),
+		PID: os.Getpid(), Seconds: time.Since(c.began).Seconds(), Data: c.folder.Path(),
 	}
 	if err := c.announce(); err != nil {
 		return nil, errors.Join(err, c.finish())
@@ -180,6 +180,15 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// startWithin is how long a start may take. It takes seconds, and a minute or two while the machine does much else.
+const startWithin = 5 * time.Minute
+
+// waiting returns a context for a step of the start that waits until something is ready. Its cause says when that takes too long.
+func (c *Cluster) waiting(ctx context.Context, what string) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, c.began.Add(startWithin),
+		fmt.Errorf("%s is not ready after %s; %s", what, startWithin, c.because()))
 }
 
 // whyNot returns the reason why a component ended, if one did, instead of the

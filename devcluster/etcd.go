@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
@@ -37,7 +36,6 @@ func (c *Cluster) etcdSocket() *url.URL {
 }
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
-	const patience = 30 * time.Second // replaying a long log takes a while
 	if err := damage.Check(c.folder.Join("etcd")); err != nil {
 		return c.damaged(err)
 	}
@@ -56,14 +54,14 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 			return errors.New("it stopped; " + c.because())
 		}
 	})
+	ctx, cancel := c.waiting(ctx, "etcd") // it may have a long log to replay
+	defer cancel()
 	select {
 	case <-etcd.Server.ReadyNotify():
-	case <-time.After(patience):
-		return fmt.Errorf("etcd is not ready after %s; %s", patience, c.because())
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return nil
 }
 
 // openEtcd opens the data. etcd reports damage that damage.Check did not find by

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -19,33 +19,34 @@ import (
 // waitUntilUsable waits for the default service account, without which no pod is
 // admitted, and for the nodes.
 func (c *Cluster) waitUntilUsable(ctx context.Context) error {
-	const patience = time.Minute
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return err
 	}
 	core := clients.CoreV1().RESTClient()
-	if err := waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
-		return fmt.Errorf("wait for the ServiceAccount default: %w; %s", err, c.because())
+	if err := c.waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
+		return err
 	}
 	for i := range c.options.nodes() {
-		name := node(i).Name
-		if err := waitFor(ctx, core, "nodes", "", name, &corev1.Node{}, schedulable); err != nil {
-			return fmt.Errorf("wait for node %q: %w; %s", name, err, c.because())
+		if err := c.waitFor(ctx, core, "nodes", "", node(i).Name, &corev1.Node{}, schedulable); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // waitFor watches one object until done returns true.
-func waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
+func (c *Cluster) waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
+	ctx, cancel := c.waiting(ctx, fmt.Sprintf("%s %q", strings.TrimSuffix(kind, "s"), name))
+	defer cancel()
 	byName := fields.OneTermEqualSelector("metadata.name", name)
 	lw := cache.NewListWatchFromClient(client, kind, namespace, byName)
 	_, err := toolswatch.UntilWithSync(ctx, lw, object, nil, func(e watch.Event) (bool, error) {
 		return e.Type != watch.Deleted && done(e.Object), nil
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return err
 }
 

@@ -267,7 +267,7 @@ func (w *operatorTest) ready() *thing.Thing {
 // awaitCalls waits until the cloud has had n calls of a method.
 func (w *operatorTest) awaitCalls(method string, n int) {
 	w.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(poll.Patience)
 	for w.cloud.count(method) < n {
 		select {
 		case <-w.cloud.called:

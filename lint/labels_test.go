@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trimtab-dev/trimtab/crdcheck"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -127,7 +128,7 @@ func queries(t *testing.T) {
 			if got != want.count {
 				t.Errorf("%s has %d ConfigMaps, want %d", want.name, got, want.count)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(poll.Patience):
 			t.Fatalf("no pass over %s", want.name)
 		}
 		if informer == 0 {

@@ -611,8 +611,8 @@ func soon[V any](t *testing.T, from <-chan V) V {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(30 * time.Second):
-		t.Fatal("no pass within 30 s")
+	case <-time.After(poll.Patience):
+		t.Fatal("no pass")
 		panic("unreachable")
 	}
 }

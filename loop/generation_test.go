@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -60,8 +61,8 @@ func (c *counter[T]) await(t *testing.T, n int) {
 	for range n {
 		select {
 		case <-c.calls:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%d calls within 20 s, want %d", c.total(), n)
+		case <-time.After(poll.Patience):
+			t.Fatalf("%d calls, want %d", c.total(), n)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trigger"
@@ -191,8 +192,8 @@ func awaitBreak(t *testing.T, b *breaker) time.Time {
 	select {
 	case at := <-b.broke:
 		return at
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s was not called within 20 s", b.method)
+	case <-time.After(poll.Patience):
+		t.Fatalf("%s was not called", b.method)
 		return time.Time{}
 	}
 }

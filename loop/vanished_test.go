@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/overtake"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -139,8 +140,8 @@ func awaitUndone(t *testing.T, from <-chan undone) undone {
 	select {
 	case u := <-from:
 		return u
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing was cleaned up within 20 s")
+	case <-time.After(poll.Patience):
+		t.Fatal("nothing was cleaned up")
 		return undone{}
 	}
 }

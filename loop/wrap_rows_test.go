@@ -89,7 +89,7 @@ func TestRowsOfWrapped(t *testing.T) {
 		}
 		select {
 		case <-g.together:
-		case <-time.After(20 * time.Second):
+		case <-time.After(poll.Patience):
 			t.Fatal("no call came beside another")
 		}
 		const last = 20

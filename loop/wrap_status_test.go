@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -85,8 +86,8 @@ func (g *gauging) end(t *testing.T, outcome string) {
 		if e.Outcome != outcome {
 			t.Errorf("a pass ended with %+v, want %s", e, outcome)
 		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("no pass ended within 20 s")
+	case <-time.After(poll.Patience):
+		t.Fatal("no pass ended")
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -80,8 +81,8 @@ func (o *ordinary) await(t *testing.T, what string) {
 			if got == what {
 				return
 			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("no call %q within 20 s; calls: %v", what, o.calls)
+		case <-time.After(poll.Patience):
+			t.Fatalf("no call %q; calls: %v", what, o.calls)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trimtab-dev/trimtab/internal/cached"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/running"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/trace"
@@ -215,7 +216,7 @@ func TestTraceToABlockedPipe(t *testing.T) {
 	}()
 	select {
 	case <-recorded:
-	case <-time.After(10 * time.Second):
+	case <-time.After(poll.Patience):
 		t.Error("a reader that stands still holds up the operator")
 	}
 }

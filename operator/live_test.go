@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -335,7 +336,7 @@ func (in installed) lease(t *testing.T) *coordinationv1.Lease {
 // awaitEvent waits for an event about the Probe of that name.
 func (in installed) awaitEvent(t *testing.T, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), poll.Patience)
 	defer cancel()
 	w, err := in.client.Watch(ctx, &eventsv1.EventList{}, client.InNamespace(in.namespace))
 	if err != nil {
@@ -461,8 +462,8 @@ func (o *running) stopped(t *testing.T, code int) {
 	t.Helper()
 	select {
 	case <-o.ended:
-	case <-time.After(time.Minute):
-		t.Fatalf("still running a minute after SIGTERM; log:\n%s", o.log())
+	case <-time.After(poll.Patience):
+		t.Fatalf("still running %s after SIGTERM; log:\n%s", poll.Patience, o.log())
 	}
 	if got := o.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("exit code %d, want %d; log:\n%s", got, code, o.log())

@@ -29,6 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/operator"
@@ -239,7 +240,7 @@ func runOperator(t *testing.T, in installed, args ...string) ran {
 	o := startOperator(t, in, args...)
 	select {
 	case <-o.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(poll.Patience):
 		t.Fatalf("the operator did not give up; log:\n%s", o.log())
 	}
 	return ran{o.cmd.ProcessState.ExitCode(), o.out(), o.log()}
@@ -314,7 +315,7 @@ func (o *running) awaitPass(t *testing.T) {
 // poll looks again and again until ok, because HTTP has no watch.
 func (o *running) poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), poll.Patience)
 	defer cancel()
 	for !ok() {
 		select {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // slowReader returns a UID once it is released.
@@ -51,7 +53,7 @@ func answerOf(t *testing.T, why string, out <-chan reply) reply {
 	select {
 	case got := <-out:
 		return got
-	case <-time.After(20 * time.Second):
+	case <-time.After(poll.Patience):
 		t.Fatalf("%s: it gets no answer", why)
 	}
 	return reply{}

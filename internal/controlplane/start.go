@@ -53,8 +53,8 @@ type Options struct {
 	Hold *os.File
 }
 
-// readyWithin is generous: on two busy cores, a start takes ten seconds.
-const readyWithin = 2 * time.Minute
+// readyWithin is more than the process itself allows for, which then says what is not ready.
+const readyWithin = 6 * time.Minute
 
 // stopWithin is how long a process may take to stop before it is killed.
 const stopWithin = 20 * time.Second

@@ -3,6 +3,8 @@ package controlplane
 import (
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // eventually waits for something that happens in another process and tells nobody.
@@ -10,7 +12,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(poll.Patience)
 	for !ok() {
 		select {
 		case <-tick.C:

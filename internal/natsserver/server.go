@@ -52,8 +52,8 @@ type Server struct {
 	remove  string // temporary folder, or empty
 }
 
-// startTimeout is longer than a working server needs to start.
-const startTimeout = 20 * time.Second
+// startTimeout is longer than a working server needs to start on a busy machine.
+const startTimeout = 2 * time.Minute
 
 // Start starts a server and waits until it accepts connections and JetStream is ready.
 func Start(o Options) (*Server, error) {

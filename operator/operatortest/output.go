@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // output collects the log of a running operator.
@@ -28,7 +30,7 @@ func (o *output) Ready() {
 	o.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond) // readiness cannot be watched
 	defer tick.Stop()
-	deadline := time.After(2 * time.Minute) // on a busy machine; only a failing test waits so long
+	deadline := time.After(poll.Patience)
 	for last := "it has not logged its health address"; ; {
 		if url := o.health(); url != "" {
 			if last = answer(o.t, url+"/readyz"); last == "" {
@@ -40,7 +42,7 @@ func (o *output) Ready() {
 		case <-o.ended:
 			o.t.Fatal("the operator ended before it was ready")
 		case <-deadline:
-			o.t.Fatalf("the operator is not ready after two minutes: %s", last)
+			o.t.Fatalf("the operator is not ready after %s: %s", poll.Patience, last)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
 )
 
@@ -68,7 +69,7 @@ func (g gate) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-g.held:
-	case <-time.After(30 * time.Second):
-		t.Fatal("after 30 s the operator has not come to the write that is to be held")
+	case <-time.After(poll.Patience):
+		t.Fatal("the operator does not come to the write that is to be held")
 	}
 }

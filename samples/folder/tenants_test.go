@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/api"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	v1 "github.com/trimtab-dev/trimtab/samples/folder/api/v1"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -163,7 +164,7 @@ func TestRecordsAreTheOperators(t *testing.T) {
 // enforced waits until the API server has taken in the policy that was installed a moment ago.
 func (ot *tenants) enforced(user client.Client, f *v1.Folder, body string) {
 	ot.t.Helper()
-	deadline, tick := time.After(20*time.Second), time.NewTicker(50*time.Millisecond)
+	deadline, tick := time.After(poll.Patience), time.NewTicker(50*time.Millisecond)
 	defer tick.Stop()
 	for {
 		if err := user.Patch(ot.t.Context(), f.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)), client.DryRunAll); err != nil {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -18,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
 
@@ -27,10 +27,10 @@ type tab struct {
 	ctx context.Context
 }
 
-// do does one thing, which takes at most a minute.
+// do does one thing.
 func do[T any](b tab, what string, action chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(b.ctx, poll.Patience)
 	defer cancel()
 	value, err := chromedp.Run(ctx, action)
 	if err != nil {

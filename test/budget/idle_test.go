@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 	"github.com/trimtab-dev/trimtab/test/internal/audit"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -123,7 +124,7 @@ func (b *bench) restart(t *testing.T) {
 // looked waits until each stream was looked at.
 func (nt *natsTest) observed(from int, streams []*v1alpha1.Stream) {
 	nt.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(poll.Patience)
 	for {
 		seen := map[string]bool{}
 		for _, c := range nt.nats.Calls()[from:] {

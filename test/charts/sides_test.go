@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/trimtab-dev/trimtab/component"
 	"github.com/trimtab-dev/trimtab/generator/helm"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -30,7 +30,7 @@ const (
 	operator    = "charts.test"
 	namespace   = "shop"
 	name        = "demo"
-	patience    = time.Minute
+	patience    = poll.Patience
 	kubeVersion = "v1.35.2"
 )
 

@@ -30,10 +30,11 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // patience is how long anything may take on a busy machine before a test fails.
-const patience = 60 * time.Second
+const patience = poll.Patience
 
 // cluster is a devcluster process and the administrator's access to it.
 type cluster struct {

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // Request is one request to the API server, as its audit log has it.
@@ -166,7 +168,7 @@ func (l *Log) Fence(t testing.TB, c client.Client) int {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Fatal(errors.Join(errors.New("a fence requests an object that does not exist"), err))
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(poll.Patience)
 	for {
 		from := len(l.all)
 		l.catchUp(t)

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // envParent makes this test binary start a process and wait for it.
@@ -85,10 +87,10 @@ func TestLeftBehind(t *testing.T) {
 		if err != nil || out.String() != "started\n" {
 			t.Errorf("it ended with %v and wrote %q", err, out.String())
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(poll.Patience):
 		t.Fatal("the end is not noticed while somebody else keeps the output open")
 	}
-	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := alive.SetReadDeadline(time.Now().Add(poll.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(alive); err != nil {

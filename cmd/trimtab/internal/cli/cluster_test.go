@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/internal/controlplane"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // user is somebody with a cache of their own and the control plane built already.
@@ -118,7 +119,7 @@ func (s *screen) String() string {
 
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(poll.Patience)
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.more:
@@ -213,7 +214,7 @@ func TestDetachedClusterWithData(t *testing.T) {
 	if err := syscall.Kill(second.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(poll.Patience)
 	for u.status().State != "stopped" {
 		select {
 		case <-deadline:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trimtab-dev/trimtab/internal/gobuild"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // demoFolder is the folder for what a demo writes. The demo builds programs.
@@ -114,7 +115,7 @@ func TestDemoLosesItsParts(t *testing.T) {
 			}
 			tick := time.NewTicker(20 * time.Millisecond) // orphans tell nobody of their end
 			defer tick.Stop()
-			for deadline := time.Now().Add(20 * time.Second); !isEmpty(t, folder) && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(poll.Patience); !isEmpty(t, folder) && time.Now().Before(deadline); {
 				<-tick.C
 			}
 			empty(t, folder)
