@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/children"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -108,7 +109,7 @@ func (c *crash) live(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		got := ""
-		for deadline := time.Now().Add(2 * time.Minute); got != step.want; {
+		for deadline := time.Now().Add(poll.Patience); got != step.want; {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("%s: there is %q, want %q", step.name, got, step.want)
 			}

@@ -448,6 +448,16 @@ func within(t *testing.T, why string, ok func() bool) {
 	}
 }
 
+// soon waits for what would happen by itself, a minute later or more.
+func soon(t *testing.T, why string, ok func() bool) {
+	t.Helper()
+	began := time.Now()
+	within(t, why, ok)
+	if took := time.Since(began); took >= time.Minute {
+		t.Errorf("%s took %s, want less than a minute", why, took)
+	}
+}
+
 // logs are what an operator logged. From level 8 on, client-go logs what it reads, Secrets too.
 type logs struct {
 	mu  sync.Mutex

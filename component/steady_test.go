@@ -288,7 +288,7 @@ func noValues(t *testing.T, b *bench) {
 	within(t, "the operator to notice", func() bool {
 		return len(b.requests.Select(func(r testenv.Request) bool { return r.Verb == "get" && r.Name == secret.Name })) > 0
 	})
-	b.awaitLong("c000", time.Minute)
+	b.awaitLong("c000", poll.Patience)
 	known := strings.Repeat("known", 3) + b.namespace
 	var found string
 	if !poll.Until(func() bool {

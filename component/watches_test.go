@@ -84,7 +84,7 @@ func TestWatchesEnd(t *testing.T) {
 	}
 	b.change(configMap("one", "1"), configMap("two", "1"), configMap("three", "1"))
 	b.ready()
-	within(t, "the end of the watch of LimitRanges", func() bool { return o.of("limitranges") == 0 })
+	soon(t, "the end of the watch of LimitRanges", func() bool { return o.of("limitranges") == 0 })
 	if n := o.of("configmaps"); n != 1 {
 		t.Errorf("%d watches of ConfigMaps, want one", n)
 	}
@@ -95,7 +95,7 @@ func TestWatchesEnd(t *testing.T) {
 	within(t, "the correction", func() bool { return len(b.requests.Writes("limitranges", b.namespace, "l")) == 1 })
 	b.delete()
 	b.gone()
-	within(t, "the end of all watches of dependents", func() bool { return o.of("limitranges")+o.of("configmaps") == 0 })
+	soon(t, "the end of all watches of dependents", func() bool { return o.of("limitranges")+o.of("configmaps") == 0 })
 }
 
 // TestLookup: what a renderer looks up is tracked.

@@ -105,7 +105,8 @@ func (c *Cluster) auditArgs() ([]string, error) {
 // waitForAPIServer polls the server until it reports that it is ready.
 func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	const pause = 20 * time.Millisecond
-	ctx, cancel := c.waiting(ctx, "kube-apiserver")
+	late := &lateError{what: "kube-apiserver"}
+	ctx, cancel := c.waiting(ctx, late)
 	defer cancel()
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -113,19 +114,18 @@ func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	missing := "" // what it said last
 	for {
 		said, err := clients.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		if err == nil {
 			return nil
 		}
 		if failed := failedChecks(said); failed != "" {
-			missing = "; it waits for " + failed
+			late.checks = failed
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w%s", context.Cause(ctx), missing)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -100,7 +100,6 @@ type Cluster struct {
 	pki      pki.Dir
 	listener net.Listener
 	options  Options
-	began    time.Time
 	log      *os.File
 	slog     *slog.Logger
 
@@ -127,6 +126,7 @@ var used atomic.Bool
 // A process can start only one cluster; use the binary for more. Start redirects
 // the Kubernetes logging (klog) of this process.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
+	began := time.Now()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := release.Apply(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, began: time.Now()}
+	c := &Cluster{options: o}
 	ctx, c.fail = context.WithCancelCause(ctx)
 	c.ended = ctx
 	c.finish = sync.OnceValue(c.stop)
@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c.info = Info{
 		Ready: true, URL: c.config.Host, Kubeconfig: c.kubeconfig(), Version: Version,
-		PID: os.Getpid(), Seconds: time.Since(c.began).Seconds(), Data: c.folder.Path(),
+		PID: os.Getpid(), Seconds: time.Since(began).Seconds(), Data: c.folder.Path(),
 	}
 	if err := c.announce(); err != nil {
 		return nil, errors.Join(err, c.finish())
@@ -182,13 +182,29 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// startWithin is how long a start may take. It takes seconds, and a minute or two while the machine does much else.
-const startWithin = 5 * time.Minute
+// patience is how long a step of the start may wait. It takes seconds, and a minute or two while the machine does
+// much else.
+const patience = 5 * time.Minute
 
-// waiting returns a context for a step of the start that waits until something is ready. Its cause says when that takes too long.
-func (c *Cluster) waiting(ctx context.Context, what string) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, c.began.Add(startWithin),
-		fmt.Errorf("%s is not ready after %s; %s", what, startWithin, c.because()))
+// waiting returns a context for a step that waits until something is ready. If that takes too long, late is its cause.
+func (c *Cluster) waiting(ctx context.Context, late *lateError) (context.Context, context.CancelFunc) {
+	late.details = c.because()
+	return context.WithTimeoutCause(ctx, patience, late)
+}
+
+// lateError is the error for a step of the start that takes too long.
+type lateError struct {
+	what    string // that is not ready
+	checks  string // that have not succeeded, or empty if it has not said
+	details string // where to find them
+}
+
+func (e *lateError) Error() string {
+	checks := ""
+	if e.checks != "" {
+		checks = ": it waits for " + e.checks
+	}
+	return fmt.Sprintf("%s is not ready after %s%s; %s", e.what, patience, checks, e.details)
 }
 
 // whyNot returns the reason why a component ended, if one did, instead of the
@@ -296,7 +312,7 @@ func (c *Cluster) ensureCertificates(context.Context) error {
 // because refers to the log, which has the details.
 func (c *Cluster) because() string {
 	if c.folder.Temporary() && c.options.Log == "" {
-		return "set a file for the log to see why"
+		return "set a data folder, or a file for the log, to see why"
 	}
 	return "see the log: " + c.log.Name()
 }

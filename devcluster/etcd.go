@@ -54,7 +54,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 			return errors.New("it stopped; " + c.because())
 		}
 	})
-	ctx, cancel := c.waiting(ctx, "etcd") // it may have a long log to replay
+	ctx, cancel := c.waiting(ctx, &lateError{what: "etcd"})
 	defer cancel()
 	select {
 	case <-etcd.Server.ReadyNotify():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -37,17 +36,24 @@ func (c *Cluster) waitUntilUsable(ctx context.Context) error {
 
 // waitFor watches one object until done returns true.
 func (c *Cluster) waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
-	ctx, cancel := c.waiting(ctx, fmt.Sprintf("%s %q", strings.TrimSuffix(kind, "s"), name))
+	what := "the node " + name
+	if kind == "serviceaccounts" {
+		what = "the ServiceAccount " + name
+	}
+	ctx, cancel := c.waiting(ctx, &lateError{what: what})
 	defer cancel()
 	byName := fields.OneTermEqualSelector("metadata.name", name)
 	lw := cache.NewListWatchFromClient(client, kind, namespace, byName)
 	_, err := toolswatch.UntilWithSync(ctx, lw, object, nil, func(e watch.Event) (bool, error) {
 		return e.Type != watch.Deleted && done(e.Object), nil
 	})
-	if ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return err
+	return fmt.Errorf("wait for %s: %w; %s", what, err, c.because())
 }
 
 func exists(runtime.Object) bool { return true }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/thing"
 )
 
@@ -72,7 +73,7 @@ func (h *history) next(why string) {
 		}
 		h.gone = e.Type == watch.Deleted
 		h.seen = append(h.seen, obj)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(poll.Patience):
 		h.t.Fatalf("waited two minutes for %s; the object was\n%+v", why, h.seen)
 	}
 }

@@ -272,7 +272,7 @@ func (w *operatorTest) awaitCalls(method string, n int) {
 		select {
 		case <-w.cloud.called:
 		case <-deadline:
-			w.t.Fatalf("%d calls of %s within a minute, want %d; the cloud had %v", w.cloud.count(method), method, n, w.cloud.calls(true))
+			w.t.Fatalf("%d calls of %s, want %d; the cloud had %v", w.cloud.count(method), method, n, w.cloud.calls(true))
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/probe"
 	"github.com/trimtab-dev/trimtab/loop"
 	"github.com/trimtab-dev/trimtab/testenv"
@@ -334,7 +335,7 @@ func receive(t *testing.T, from <-chan call) call {
 	select {
 	case c := <-from:
 		return c
-	case <-time.After(2 * time.Minute): // a busy machine may need much of it
+	case <-time.After(poll.Patience):
 		t.Fatal("the author was not called within 2 minutes")
 		return call{}
 	}

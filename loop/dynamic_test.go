@@ -59,6 +59,12 @@ func (w *watches) add(resource string, n int) {
 // await waits until so many watches of a resource are open.
 func (w *watches) await(t *testing.T, resource string, n int) {
 	t.Helper()
+	began := time.Now()
+	defer func() {
+		if took := time.Since(began); n == 0 && took >= time.Minute { // the default of Idle
+			t.Errorf("the watches of %s ended after %s, want less than a minute", resource, took)
+		}
+	}()
 	if !poll.Until(func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()

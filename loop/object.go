@@ -41,7 +41,7 @@ const (
 	// commitTime is how long a write of the result may take: as long as an API server works on a request. What is given up earlier may
 	// have reached it, and would be sent again.
 	commitTime = time.Minute
-	// stopTime is how long it may take after the process has begun to shut down.
+	// stopTime is how long it may still take when the process shuts down.
 	stopTime = 5 * time.Second
 )
 

@@ -320,7 +320,7 @@ func (o *running) poll(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited a minute for %s; log:\n%s", what, o.log())
+			t.Fatalf("waited for %s; log:\n%s", what, o.log())
 		case <-o.ended:
 			if !ok() {
 				t.Fatalf("the operator ended before %s; log:\n%s", what, o.log())

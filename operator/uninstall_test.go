@@ -44,7 +44,7 @@ func TestUninstall(t *testing.T) {
 		return runArgs(t, cleaningOperator(), "uninstall", "--policy="+policy, "--timeout="+timeout, "--",
 			"--kubeconfig="+admin, "--namespace="+op.Namespace, "--watch-namespaces="+op.Namespace, "--installation="+op.Namespace)
 	}
-	if got := run("refuse", "1m"); got.Code != 0 || got.Out != "cleaning-operator: no object needs the operator\n" {
+	if got := run("refuse", "5m"); got.Code != 0 || got.Out != "cleaning-operator: no object needs the operator\n" {
 		t.Errorf("without objects: %+v", got)
 	}
 	create := func(name string) *probe.Probe {
@@ -58,7 +58,7 @@ func TestUninstall(t *testing.T) {
 	for i := range 22 {
 		create(fmt.Sprintf("more-%02d", i))
 	}
-	got := run("refuse", "1m")
+	got := run("refuse", "5m")
 	if want := "cleaning-operator: 23 objects exist: Probe " + op.Namespace + "/first, Probe " + op.Namespace + "/more-00, "; got.Code != 1 ||
 		!strings.HasPrefix(got.ErrOut, want) || !strings.Contains(got.ErrOut, "/more-18, 3 more; nothing would delete what they stand for") || !strings.Contains(got.ErrOut, "helm upgrade, before helm uninstall") {
 		t.Errorf("refuse: %+v\nwant exit code 1, and 20 of 23 objects, and the way out", got)
@@ -98,7 +98,7 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	testenv.Wait(t, c, p, "only the finalizer of others", func(p *probe.Probe) bool {
 		return len(p.Finalizers) == 1 && p.Finalizers[0] == foreign && p.DeletionTimestamp == nil
 	})
-	if got := run("--policy=cascade", "--timeout=3s"); got.Code != 1 || !strings.Contains(got.ErrOut, "after 3s, 1 object exists: Probe "+namespace+"/a; their conditions say what") {
+	if got := run("--policy=cascade", "--timeout=10s"); got.Code != 1 || !strings.Contains(got.ErrOut, "after 10s, 1 object exists: Probe "+namespace+"/a; their conditions say what") {
 		t.Errorf("cascade: %+v", got)
 	}
 	p = testenv.Wait(t, c, p, "deletion to wait for others", func(p *probe.Probe) bool { return p.DeletionTimestamp != nil })

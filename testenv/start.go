@@ -90,6 +90,9 @@ func find(t testing.TB) (*rest.Config, error) {
 var errLate = errors.New("the control plane is still being built and the test's time is up; " +
 	"build it before, with `go run github.com/trimtab-dev/trimtab/cmd/trimtab cluster build`, or allow for more with -timeout")
 
+// errSlow is the error if the control plane has not started when the time limit of go test is near.
+var errSlow = errors.New("the test's time is up; allow for more with -timeout")
+
 // startOwn starts trimtab's control plane.
 func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 	t.Helper()
@@ -104,7 +107,10 @@ func startOwn(ctx context.Context, t testing.TB) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Binary: binary})
+	alive, end := context.WithCancelCause(ctx) // as long as the process
+	started := context.AfterFunc(building, func() { end(errSlow) })
+	cluster, err := controlplane.Start(alive, controlplane.Options{Binary: binary})
+	started()
 	if err != nil {
 		return nil, err
 	}

@@ -53,11 +53,11 @@ type Options struct {
 	Hold *os.File
 }
 
-// readyWithin is more than the process itself allows for, which then says what is not ready.
-const readyWithin = 6 * time.Minute
+// readyWithin is more than the process itself allows for, which waits for four things, and says which one is not ready.
+const readyWithin = 25 * time.Minute
 
 // stopWithin is how long a process may take to stop before it is killed.
-const stopWithin = 20 * time.Second
+const stopWithin = time.Minute
 
 var errNotReady = errors.New("it was not ready within " + readyWithin.String())
 

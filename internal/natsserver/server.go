@@ -89,8 +89,11 @@ func (s *Server) start(o Options, dir string) error {
 		return errors.Join(err, listener.Close())
 	}
 	s.nats.Start()
-	if !s.nats.ReadyForConnections(startTimeout) || !s.nats.JetStreamEnabled() {
-		return errors.Join(fmt.Errorf("not ready after %s; is the folder writable?", startTimeout), listener.Close())
+	if !s.nats.JetStreamEnabled() {
+		return errors.Join(errors.New("JetStream does not start; is the folder writable?"), listener.Close())
+	}
+	if !s.nats.ReadyForConnections(startTimeout) {
+		return errors.Join(fmt.Errorf("not ready after %s", startTimeout), listener.Close())
 	}
 	s.log = &callLog{received: o.Received, answered: o.Answered}
 	s.proxy = openProxy(listener, s.nats.InProcessConn, s.log)

@@ -2,7 +2,7 @@
 
 // Command touch gives files and symbolic links of a checkout times that follow from their content, and folders times that follow from the
 // names in them. go test keeps the result of a test that has read files as long as their sizes and times stay, and in a fresh clone all
-// files are new. Files that differ from the last commit keep their times.
+// files are new. Files that differ from the last commit keep their times, and so do folders with files that git does not know.
 //
 //	go run ./internal/touch
 package main
@@ -43,6 +43,10 @@ func settle(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	others, err := git(ctx, dir, "ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
 	contents := map[string]string{}         // by file or folder
 	entries := map[string]map[string]bool{} // by folder
 	for _, line := range staged {
@@ -63,6 +67,13 @@ func settle(ctx context.Context, dir string) error {
 	}
 	for folder, names := range entries {
 		contents[folder] = strings.Join(slices.Sorted(maps.Keys(names)), "\x00")
+	}
+	for _, name := range others {
+		folder := path.Dir(name)
+		for entries[folder] == nil { // git knows nothing in it
+			folder = path.Dir(folder)
+		}
+		delete(contents, folder)
 	}
 	for name, content := range contents {
 		if err := set(dir, name, content); err != nil {
@@ -98,5 +109,5 @@ func git(ctx context.Context, dir string, args ...string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }

@@ -94,6 +94,12 @@ func TestSettle(t *testing.T) {
 			t.Errorf("after a file was added to a, %s has the same time: %t", name, same)
 		}
 	}
+	write(first, "a/new/untracked", "")
+	for name, at := range settled(first) {
+		if same := at.Equal(before[name]); same == (name == "a") {
+			t.Errorf("with a file in a that git does not know, %s has the same time: %t", name, same)
+		}
+	}
 	if err := os.Remove(filepath.Join(first, "b/with space")); err != nil {
 		t.Fatal(err)
 	}

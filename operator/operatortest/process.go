@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // Process is an operator that runs as a separate process.
@@ -15,8 +17,8 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// stopWithin is longer than an operator's own shutdown timeout.
-const stopWithin = 40 * time.Second
+// stopWithin is longer than an operator's own shutdown timeout, on a busy machine, too.
+const stopWithin = poll.Patience
 
 // Start runs the operator as account, with the given flags of its manager. Unless the flags say
 // otherwise, it serves only its health endpoints, on a free port, so that several operators can run

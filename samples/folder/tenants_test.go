@@ -173,7 +173,7 @@ func (ot *tenants) enforced(user client.Client, f *v1.Folder, body string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			ot.t.Fatal("the policy is not enforced within 20 s")
+			ot.t.Fatal("the policy is not enforced")
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"net"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trimtab-dev/trimtab/external"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
 
@@ -97,7 +97,7 @@ func startCluster(t *testing.T, n int) string {
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
-		if !s.ReadyForConnections(20 * time.Second) {
+		if !s.ReadyForConnections(poll.Patience) {
 			t.Fatal("a server of the cluster does not start")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/external"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/samples/nats"
 	"github.com/trimtab-dev/trimtab/samples/nats/api/v1alpha1"
 )
@@ -418,7 +419,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	}
 	ns.Start()
 	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	if !ns.ReadyForConnections(10 * time.Second) {
+	if !ns.ReadyForConnections(poll.Patience) {
 		t.Fatal("NATS does not start")
 	}
 	addr := ns.Addr().String()

@@ -121,7 +121,7 @@ func (b *bench) restart(t *testing.T) {
 	}
 }
 
-// looked waits until each stream was looked at.
+// observed waits until each stream was looked at.
 func (nt *natsTest) observed(from int, streams []*v1alpha1.Stream) {
 	nt.t.Helper()
 	deadline := time.After(poll.Patience)
@@ -136,7 +136,7 @@ func (nt *natsTest) observed(from int, streams []*v1alpha1.Stream) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a log has nothing to wait on
 		case <-deadline:
-			nt.t.Fatalf("30 s after the restart %d streams of %d were looked at", len(seen), len(streams))
+			nt.t.Fatalf("after the restart, %d streams of %d were looked at", len(seen), len(streams))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trimtab-dev/trimtab/api"
 	"github.com/trimtab-dev/trimtab/internal/natsserver"
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/operator"
 	"github.com/trimtab-dev/trimtab/operator/operatortest"
@@ -117,7 +118,7 @@ func (w *installation) play(step fault.Step) {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(2 * time.Minute) // on a busy machine
+	deadline := time.After(poll.Patience)
 	for {
 		err := step.Expect(w.t.Context(), world)
 		if err == nil {
@@ -139,7 +140,7 @@ func (w *installation) play(step fault.Step) {
 // falls silent fails the test.
 func (w *installation) silence() {
 	w.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(poll.Patience)
 	for {
 		before, _ := w.gate.seen()
 		<-time.After(3 * driftInterval) // a silence can only be listened to

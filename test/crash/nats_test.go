@@ -2,11 +2,11 @@ package crash
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/kubesim/fault"
 	"github.com/trimtab-dev/trimtab/test/fault/natsfake"
 	"github.com/trimtab-dev/trimtab/test/fault/scenarios"
@@ -23,7 +23,7 @@ var _ scenarios.Bystander = realNATS{}
 // Request sends a request to the JetStream API.
 func (n realNATS) Request(subject string, body []byte) []byte {
 	n.t.Helper()
-	m, err := n.conn.Request(subject, body, 10*time.Second)
+	m, err := n.conn.Request(subject, body, poll.Patience)
 	if err != nil {
 		n.t.Fatalf("%s: %v", subject, err)
 	}

@@ -74,8 +74,8 @@ func TestKubectlApplyDiffWait(t *testing.T) {
 	if got := shared(t).kubectl(t, 0, webManifest, "-n", ns, "apply", "-f", "-"); !strings.Contains(got, "deployment.apps/web created") {
 		t.Errorf("kubectl apply said %q", got)
 	}
-	shared(t).kubectl(t, 0, "", "-n", ns, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
-	shared(t).kubectl(t, 0, "", "-n", ns, "rollout", "status", "deployment/web", "--timeout=60s")
+	shared(t).kubectl(t, 0, "", "-n", ns, "wait", "--for=condition=Available", "deployment/web", "--timeout=2m")
+	shared(t).kubectl(t, 0, "", "-n", ns, "rollout", "status", "deployment/web", "--timeout=2m")
 	if got := shared(t).kubectl(t, 0, webManifest, "-n", ns, "apply", "--server-side", "--force-conflicts", "-f", "-"); !strings.Contains(got, "serverside-applied") {
 		t.Errorf("kubectl apply --server-side said %q", got)
 	}
@@ -84,7 +84,7 @@ func TestKubectlApplyDiffWait(t *testing.T) {
 	if !strings.Contains(got, "-      - image: web:1") || !strings.Contains(got, "+      - image: web:2") {
 		t.Errorf("kubectl diff shows another change:\n%s", got)
 	}
-	shared(t).kubectl(t, 0, "", "-n", ns, "delete", "deployment/web", "--cascade=foreground", "--timeout=60s")
+	shared(t).kubectl(t, 0, "", "-n", ns, "delete", "deployment/web", "--cascade=foreground", "--timeout=2m")
 	if got := shared(t).kubectl(t, 0, "", "-n", ns, "get", "pods,replicasets", "-o", "name"); got != "" {
 		t.Errorf("left after a foreground deletion: %s", got)
 	}

@@ -18,10 +18,12 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/trimtab-dev/trimtab/internal/poll"
 )
 
 // patience is for what a server does by itself: tell watches, collect garbage.
-const patience = 20 * time.Second
+const patience = poll.Patience
 
 // lane is a namespace on one server in which sequences are played one after the other. Its
 // watches stay open; what they show is kept per sequence.

@@ -124,7 +124,7 @@ func (s *screen) await(t *testing.T, text string) {
 		select {
 		case <-s.more:
 		case <-deadline:
-			t.Fatalf("waited a minute for %q on the screen:\n%s", text, s)
+			t.Fatalf("waited for %q on the screen:\n%s", text, s)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trimtab-dev/trimtab/internal/poll"
 	"github.com/trimtab-dev/trimtab/internal/thing"
 	"github.com/trimtab-dev/trimtab/testenv"
 )
@@ -214,7 +215,7 @@ func (d *desk) follow(k *kubelet, args []string, uid string) {
 	go func() {
 		ended <- Main(ctx, append(slices.Clone(args), "-f"), Streams{In: strings.NewReader(""), Out: out, Err: out})
 	}()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(poll.Patience)
 	for n := 10; n < 12; n++ {
 		text := "line " + strconv.Itoa(n)
 		select {

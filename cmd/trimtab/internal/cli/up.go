@@ -164,7 +164,7 @@ func (u up) options(h home, lock *os.File) (controlplane.Options, error) {
 
 const (
 	// stopsWithin is how long a cluster may take to stop before it is killed.
-	stopsWithin = 30 * time.Second
+	stopsWithin = time.Minute
 	// lockPoll is how often the lock is tried: the release of a lock cannot be waited for.
 	lockPoll = 50 * time.Millisecond
 )

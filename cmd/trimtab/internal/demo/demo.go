@@ -129,8 +129,8 @@ func (s *stage) play(ctx context.Context) error {
 	return s.step(wanted, scene{"delete everything", s.deleteAll})
 }
 
-// stepLimit is more than any step takes on two cores.
-const stepLimit = 60 * time.Second
+// stepLimit is more than any step takes on two busy cores.
+const stepLimit = 2 * time.Minute
 
 func (s *stage) step(ctx context.Context, scene scene) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("not verified within %s", stepLimit))

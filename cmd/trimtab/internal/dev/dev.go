@@ -242,7 +242,7 @@ func (s *session) handOver(ctx context.Context, next *build, st *steps.Step) err
 }
 
 // servedWithin is more than the API server needs to serve a new kind.
-const servedWithin = 30 * time.Second
+const servedWithin = 2 * time.Minute
 
 // served waits until the API server serves the kinds of definitions.
 func (s *session) served(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {

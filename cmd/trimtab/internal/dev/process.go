@@ -76,8 +76,8 @@ func (a *Address) URL() string {
 	return "http://" + at
 }
 
-// readyWithin is more than an operator needs to fill its caches.
-const readyWithin = 30 * time.Second
+// readyWithin is more than an operator needs to fill its caches on a busy machine.
+const readyWithin = 2 * time.Minute
 
 // standing is in what a ready operator says that does not lead.
 var standing = regexp.MustCompile(`standing by: another replica holds the lease (\S+)`)

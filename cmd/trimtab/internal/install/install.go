@@ -75,7 +75,7 @@ func order(u *unstructured.Unstructured) int {
 
 const (
 	// servedWithin is more than an API server needs to serve a new kind, and to take its first objects.
-	servedWithin = time.Minute
+	servedWithin = 2 * time.Minute
 	// servedPoll is how often it is asked.
 	servedPoll = 100 * time.Millisecond
 )

@@ -165,7 +165,7 @@ var _ API = (*Client)(nil)
 // NewClient returns a client of the API at url.
 func NewClient(url string) *Client {
 	return &Client{url: strings.TrimSuffix(url, "/") + "/items/", http: &http.Client{
-		Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 100},
+		Transport: &http.Transport{MaxIdleConnsPerHost: 100},
 	}}
 }
 
