@@ -23,37 +23,31 @@ func (c *Cluster) waitUntilUsable(ctx context.Context) error {
 		return err
 	}
 	core := clients.CoreV1().RESTClient()
-	if err := c.waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
-		return err
+	ctx, cancel := c.waiting(ctx, &lateError{what: "it"})
+	defer cancel()
+	if err := waitFor(ctx, core, "serviceaccounts", "default", "default", &corev1.ServiceAccount{}, exists); err != nil {
+		return fmt.Errorf("wait for the ServiceAccount default: %w", err)
 	}
 	for i := range c.options.nodes() {
-		if err := c.waitFor(ctx, core, "nodes", "", node(i).Name, &corev1.Node{}, schedulable); err != nil {
-			return err
+		name := node(i).Name
+		if err := waitFor(ctx, core, "nodes", "", name, &corev1.Node{}, schedulable); err != nil {
+			return fmt.Errorf("wait for node %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
 // waitFor watches one object until done returns true.
-func (c *Cluster) waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
-	what := "the node " + name
-	if kind == "serviceaccounts" {
-		what = "the ServiceAccount " + name
-	}
-	ctx, cancel := c.waiting(ctx, &lateError{what: what})
-	defer cancel()
+func waitFor(ctx context.Context, client rest.Interface, kind, namespace, name string, object runtime.Object, done func(runtime.Object) bool) error {
 	byName := fields.OneTermEqualSelector("metadata.name", name)
 	lw := cache.NewListWatchFromClient(client, kind, namespace, byName)
 	_, err := toolswatch.UntilWithSync(ctx, lw, object, nil, func(e watch.Event) (bool, error) {
 		return e.Type != watch.Deleted && done(e.Object), nil
 	})
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("wait for %s: %w; %s", what, err, c.because())
+	return err
 }
 
 func exists(runtime.Object) bool { return true }

@@ -53,8 +53,8 @@ type Options struct {
 	Hold *os.File
 }
 
-// readyWithin is more than the process itself allows for, which waits for four things, and says which one is not ready.
-const readyWithin = 25 * time.Minute
+// readyWithin is more than the process itself waits for etcd, for the API server, and for its objects. It says which is not ready.
+const readyWithin = 20 * time.Minute
 
 // stopWithin is how long a process may take to stop before it is killed.
 const stopWithin = time.Minute

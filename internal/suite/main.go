@@ -43,13 +43,13 @@ func main() {
 func suite(ctx context.Context, out io.Writer, args []string) error {
 	var env []string
 	if slices.Contains(args, shared) {
-		folder, lock, err := place()
+		kubeconfig, lock, err := place()
 		if err != nil {
 			return err
 		}
 		defer lock.Close()
 		cluster, err := controlplane.Start(ctx, controlplane.Options{
-			Progress: controlplane.Print(os.Stderr), Kubeconfig: filepath.Join(folder, "kubeconfig"), Hold: lock,
+			Progress: controlplane.Print(os.Stderr), Kubeconfig: kubeconfig, Hold: lock,
 		})
 		if err != nil {
 			return err
@@ -60,10 +60,10 @@ func suite(ctx context.Context, out io.Writer, args []string) error {
 	return run(ctx, out, env, split(args))
 }
 
-// place is a folder for the kubeconfig of the control plane that commands share, and a file that is locked as long as a process uses the
-// folder. It is the same for the same working folder and the same control plane: go test keeps results of tests as long as the
-// environment variables that they ask for are the same. While another suite has it, it is a temporary folder.
-func place() (folder string, lock *os.File, err error) {
+// place is the path of the kubeconfig of the control plane that commands share, and a file that is locked as long as a process uses the
+// path. It is the same for the same working folder and the same control plane: go test keeps results of tests as long as the
+// environment variables that they ask for are the same. While another suite has it, it is empty.
+func place() (kubeconfig string, lock *os.File, err error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return "", nil, err
@@ -73,7 +73,7 @@ func place() (folder string, lock *os.File, err error) {
 		return "", nil, err
 	}
 	sum := sha256.Sum256([]byte(here + "\x00" + os.Getenv(controlplane.EnvBinary)))
-	folder = filepath.Join(all, hex.EncodeToString(sum[:8]))
+	folder := filepath.Join(all, hex.EncodeToString(sum[:8]))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -86,9 +86,9 @@ func place() (folder string, lock *os.File, err error) {
 		return "", nil, errors.Join(err, lock.Close())
 	}
 	if !got {
-		folder, err = os.MkdirTemp("", "trimtab-suite-*")
+		return "", lock, nil
 	}
-	return folder, lock, err
+	return filepath.Join(folder, "kubeconfig"), lock, nil
 }
 
 // shared is the word before a command that tests on the control plane of all.

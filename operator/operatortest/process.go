@@ -17,9 +17,6 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// stopWithin is longer than an operator's own shutdown timeout, on a busy machine, too.
-const stopWithin = poll.Patience
-
 // Start runs the operator as account, with the given flags of its manager. Unless the flags say
 // otherwise, it serves only its health endpoints, on a free port, so that several operators can run
 // at the same time. If the test fails, it shows the log. The process is killed when the test ends.
@@ -68,8 +65,8 @@ func (p *Process) Stop() {
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(stopWithin):
-		p.t.Fatalf("the operator is still running %s after SIGTERM", stopWithin)
+	case <-time.After(poll.Patience): // an operator's own limit is 30 s
+		p.t.Fatalf("the operator is still running %s after SIGTERM", poll.Patience)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		p.t.Errorf("the operator ended with exit code %d", code)

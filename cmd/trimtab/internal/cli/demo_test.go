@@ -28,7 +28,7 @@ func demoFolder(t *testing.T) string {
 	return folder
 }
 
-// demoBuilds is done once: go test is told for all tests of the package.
+// demoBuilds tells go test once what the demo is built from: what one test reads counts for all tests of the package.
 var demoBuilds sync.Once
 
 // TestDemo runs the demo as users do and checks its report.
